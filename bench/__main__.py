@@ -1,0 +1,100 @@
+"""`python -m bench`: measure, show, and exit with 1 when a number does not hold."""
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench import growth, leases, report, rest, speed
+from bench.floor import Floor
+from bench.muster import Muster
+from bench.row import Row
+from bench.sink import Sink
+from muster_bus import telemetry
+from muster_bus.embedded import Server
+
+GROUPS = ("help", "memory", "fanout", "latency", "size", "open", "leases")
+WARM_UP_TASKS = 500
+QUICK = 0.2
+
+
+def main() -> int:
+    given = _arguments()
+    began = time.monotonic()
+    rows = asyncio.run(_measure(given.only, QUICK if given.quick else 1.0))
+    seconds = time.monotonic() - began
+    if given.json:
+        print(report.as_json(rows, seconds))
+    else:
+        report.table(rows, seconds)
+    return 0 if all(row.is_met for row in rows) else 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Muster beside plain nats-py, as ratios.")
+    parser.add_argument("--only", type=_groups, default=GROUPS, metavar="A,B", help=f"of {', '.join(GROUPS)}")
+    parser.add_argument("--quick", action="store_true", help="a fifth of the tasks; rougher numbers")
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    return parser.parse_args()
+
+
+def _groups(text: str) -> tuple[str, ...]:
+    chosen = tuple(word.strip() for word in text.split(","))
+    for word in chosen:
+        if word not in GROUPS:
+            raise argparse.ArgumentTypeError(f"{word!r} is none of {', '.join(GROUPS)}")
+    return chosen
+
+
+async def _measure(only: tuple[str, ...], share: float) -> list[Row]:
+    rows: list[Row] = []
+    if "help" in only:
+        rows += await rest.first_words()
+    if "leases" in only:
+        rows += _said(await leases.survived())
+    if set(only) <= {"help", "leases"}:
+        return rows
+    with tempfile.TemporaryDirectory(prefix="muster-bench-") as name, Sink() as sink:
+        os.environ.update(sink.environment)
+        telemetry.start("client", "bench")
+        server = Server(Path(name) / "nats")
+        await server.start()
+        try:
+            async with (
+                await Floor.start(server.url) as floor,
+                await Muster.start(server, Path(name), sink.environment) as muster,
+            ):
+                rows += await _measure_services(muster, floor, only, share)
+        finally:
+            await server.stop()
+            await asyncio.to_thread(telemetry.stop)
+    return rows
+
+
+async def _measure_services(muster: Muster, floor: Floor, only: tuple[str, ...], share: float) -> list[Row]:
+    rows = await rest.memory(muster) if "memory" in only else []
+    await floor.gather(WARM_UP_TASKS)
+    await muster.run(WARM_UP_TASKS)
+    if "fanout" in only:
+        rows += _said(await speed.fan_out(muster, floor, share))
+    if "latency" in only:
+        rows += _said(await speed.latency(muster, floor, share))
+    if "size" in only:
+        rows += _said(await growth.size(muster, share))
+    if "open" in only:
+        rows += _said(await growth.open_requests(muster, share))
+    return rows
+
+
+def _said(rows: list[Row]) -> list[Row]:
+    """Show progress meanwhile: the whole takes minutes."""
+    for row in rows:
+        print(f"{row.name}: {row.measured} = {row.value:.2f} {row.unit}", file=sys.stderr)
+    return rows
+
+
+if __name__ == "__main__":
+    sys.exit(main())

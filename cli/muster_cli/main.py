@@ -1,0 +1,80 @@
+"""The `muster` command: reads the words, runs the command, and says in one line what went wrong."""
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Coroutine
+from importlib import import_module
+from typing import Any, NoReturn, cast
+
+from muster_cli.arguments import COMMANDS, parser
+from muster_cli.exits import Exit
+from muster_protocol.errors import BrokerAway, Invalid, MusterError
+
+Command = Callable[[Namespace], int] | Callable[[Namespace], Coroutine[Any, Any, int]]
+
+
+def main() -> NoReturn:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(words: list[str]) -> int:
+    """Run one command; returns its exit code."""
+    given = parser().parse_args(words)
+    module, _, name = COMMANDS[given.command].partition(":")
+    try:
+        command = cast("Command", getattr(import_module(module), name))
+        return _carry_out(command, given)
+    except BrokerAway as error:
+        return _sorry(error, Exit.NO_BROKER)
+    except Invalid as error:
+        return _sorry(error, Exit.USAGE)
+    except MusterError as error:
+        return _sorry(error, Exit.FAILED)
+    except KeyboardInterrupt:
+        print("muster: stopped", file=sys.stderr)
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads: do not complain again at exit
+        return Exit.FAILED
+
+
+def _carry_out(command: Command, given: Namespace) -> int:
+    import asyncio
+    import inspect
+
+    outcome = command(given)
+    if not inspect.iscoroutine(outcome):
+        return cast("int", outcome)
+    return asyncio.run(_until_told(outcome))
+
+
+async def _until_told(work: Coroutine[Any, Any, int]) -> int:
+    """SIGTERM ends a command as Ctrl-C does: its own `finally` blocks clean up."""
+    import asyncio
+    import signal
+
+    current = asyncio.current_task()
+    is_told = False
+
+    def tell() -> None:
+        nonlocal is_told
+        is_told = True
+        if current is not None:
+            current.cancel()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, tell)
+    try:
+        code = await work
+    except asyncio.CancelledError:
+        if is_told:
+            raise KeyboardInterrupt from None
+        raise
+    from muster_bus.service import leave
+
+    return await leave(code)
+
+
+def _sorry(error: MusterError, code: Exit) -> int:
+    print(f"muster: {error}", file=sys.stderr)
+    return code

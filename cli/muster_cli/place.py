@@ -1,0 +1,136 @@
+"""The folder `.muster`: who runs here, where it can be reached, and that nobody else starts on the same files.
+
+The lock is the kernel's: it ends with its process and never goes stale. What is written beside it is for people.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from muster_protocol.errors import Misconfigured
+
+FOLDER = Path(".muster")
+DEFAULT_URL = "nats://127.0.0.1:4222"
+LOCK_TRIES = 10  # somebody may look at the lock, for a moment, while we want it
+LOCK_PAUSE_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a running `muster up` is reached."""
+
+    nats_url: str
+    http_url: str
+    team: str
+    pid: int
+
+
+def command() -> str:
+    """`muster` as this shell can run it: its bare name if it is on the PATH, else where it lies."""
+    beside = Path(sys.executable).parent / "muster"
+    found = shutil.which("muster")
+    if found is not None and Path(found).resolve() == beside.resolve():
+        return "muster"
+    here = Path.cwd()
+    return str(beside.relative_to(here)) if beside.is_relative_to(here) else str(beside)
+
+
+class Lock:
+    """This process alone works in the folder, until it ends."""
+
+    def __init__(self, folder: Path, what: str) -> None:
+        self._folder = folder
+        self._what = what
+        self._file: IO[str] | None = None
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        file = (self._folder / "lock").open("a+")
+        for _ in range(LOCK_TRIES):
+            with suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            time.sleep(LOCK_PAUSE_SECONDS)
+        else:
+            holder = _holder(self._folder)
+            file.close()
+            raise Misconfigured(
+                f"{self._what} is already running in {self._folder.resolve()} (process {holder}); stop it first"
+            )
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        self._file = file
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, stack: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def is_running(folder: Path) -> bool:
+    """Whether somebody holds the folder's lock now."""
+    try:
+        file = (folder / "lock").open()
+    except OSError:
+        return False
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def _holder(folder: Path) -> str:
+    with suppress(OSError):
+        return (folder / "lock").read_text().strip() or "unknown"
+    return "unknown"
+
+
+def write_address(folder: Path, address: Address) -> None:
+    part = folder / "address.json.part"
+    part.write_text(json.dumps(asdict(address), indent=2) + "\n")
+    part.replace(folder / "address.json")
+
+
+def forget_address(folder: Path) -> None:
+    (folder / "address.json").unlink(missing_ok=True)
+
+
+def read_address(folder: Path = FOLDER) -> Address | None:
+    """The address of the `muster up` that runs in this folder; what a dead one left behind does not count."""
+    if not is_running(folder):
+        return None
+    try:
+        return Address(**json.loads((folder / "address.json").read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def nats_url() -> str:
+    """MUSTER_NATS_URL, else this folder's `muster up`, else the usual port."""
+    given = os.environ.get("MUSTER_NATS_URL")
+    if given:
+        return given
+    address = read_address()
+    return address.nats_url if address else DEFAULT_URL
+
+
+def http_url() -> str | None:
+    """The coordinator of this folder's `muster up`, unless the environment names another broker."""
+    if os.environ.get("MUSTER_NATS_URL"):
+        return None
+    address = read_address()
+    return address.http_url if address else None

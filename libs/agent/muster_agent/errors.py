@@ -1,0 +1,41 @@
+"""What can go wrong while a model works, each under the fate that it decides.
+
+Retryable
+├── ModelAway    the provider is busy, limited or unreachable
+├── BadOutput    the reply is cut off or not what was asked for
+└── Unfinished   the model went on calling tools
+Terminal
+├── KeyRefused   the provider refuses the key, or there is none
+├── Refused      the model declines
+└── OutOfBudget  what is left does not pay for another call
+"""
+
+from muster_protocol.errors import Retryable, Terminal
+
+
+class ModelAway(Retryable):
+    """The provider is busy, limited or unreachable. `retry_after_seconds` is what it asked for, if it did."""
+
+    def __init__(self, reason: str, retry_after_seconds: float | None = None) -> None:
+        super().__init__(reason)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class BadOutput(Retryable):
+    """The reply is cut off or not what was asked for."""
+
+
+class Unfinished(Retryable):
+    """The model went on calling tools until its turns were used up."""
+
+
+class KeyRefused(Terminal):
+    """The provider refuses the key, or there is none."""
+
+
+class Refused(Terminal):
+    """The model declines the task."""
+
+
+class OutOfBudget(Terminal):
+    """What is left of the budget does not pay for another call."""

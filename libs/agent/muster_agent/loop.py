@@ -1,0 +1,50 @@
+"""The loop of a working role: ask the model, run the tools it calls, and ask again until it has an answer."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+
+from muster_agent.budget import Meter, fitted
+from muster_agent.errors import Unfinished
+from muster_agent.model import Ask, Model, Reply, ToolCall, ToolOutput, Turn, WorkBrief, finished
+from muster_agent.patience import ask_patiently
+from muster_agent.tools import Tool, explained
+
+MAX_TURNS = 10  # the book's safety limit: a model that needs more is going round in circles
+ToolUsed = Callable[[str, float, str | None], None]
+
+
+async def work(model: Model, brief: WorkBrief, tools: Mapping[str, Tool], meter: Meter, tool_used: ToolUsed) -> str:
+    """The model's answer. What it cost, also when this raises, is in the meter."""
+    ask = Ask(brief, tools=tuple(tool.spec for tool in tools.values()))
+    for _ in range(MAX_TURNS):
+        reply = await ask_patiently(model, fitted(ask, model, meter.usage, meter.limit))
+        meter.usage += reply.usage
+        if not finished(reply).tool_calls:
+            return reply.text
+        ask = ask.after(await _turn(reply, tools, meter, tool_used))
+    raise Unfinished(f"no answer after {MAX_TURNS} turns of tool calls; the task may be too large for one worker")
+
+
+async def _turn(reply: Reply, tools: Mapping[str, Tool], meter: Meter, tool_used: ToolUsed) -> Turn:
+    """All tool calls of one reply at the same time, their outputs in the order of the calls."""
+    async with asyncio.TaskGroup() as group:
+        running = [group.create_task(_use(call, tools, meter, tool_used)) for call in reply.tool_calls]
+    return Turn(reply, tuple(task.result() for task in running))
+
+
+async def _use(call: ToolCall, tools: Mapping[str, Tool], meter: Meter, tool_used: ToolUsed) -> ToolOutput:
+    """One tool call. Whatever goes wrong is told to the model, which may find another way."""
+    started = time.monotonic()
+    error: str | None = None
+    try:
+        if tool := tools.get(call.name):
+            text = await tool.call(call.arguments)
+        else:
+            error = text = f"unknown tool {call.name!r}; your tools: {', '.join(tools) or 'none'}"
+    except Exception as raised:  # noqa: BLE001 - a tool may raise anything, and the model is the one to tell
+        error = text = explained(raised)
+    seconds = time.monotonic() - started
+    meter.tool_calls.append({"tool": call.name, "seconds": round(seconds, 4), "error": error})
+    tool_used(call.name, seconds, error)
+    return ToolOutput(call.id, text, is_error=error is not None)

@@ -1,0 +1,155 @@
+"""What can be computed from rows of numbers without knowing what they are about: differences, leaders, units.
+
+A measure is an expression for the calculator. The sentences are written from the calculator's outputs alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+Number = int | float | None
+_LOWER_IS_BETTER = ("usd", "price", "cost", "minutes", "seconds", "latency", "downtime", "errors")
+_HOURS_PER_MONTH = "730"
+_MINUTES_PER_30_DAYS = "43200"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Named rows of numbers, and the averages of the whole table."""
+
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    values: tuple[tuple[Number, ...], ...]
+    averages: tuple[Number, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Something to compute, and what it means: for one column of one row, or of all."""
+
+    expression: str
+    kind: str
+    column: str
+    name: str = ""
+
+
+def measures(rows: Rows) -> list[Measure]:
+    """All that is worth computing for one row (against the average) or for several (against each other)."""
+    found: list[Measure] = []
+    for index, column in enumerate(rows.columns):
+        known = [(name, row[index]) for name, row in zip(rows.names, rows.values, strict=True)]
+        known = [(name, value) for name, value in known if value is not None]
+        for name, value in known:
+            found += _in_other_units(column, name, value)
+        average = rows.averages[index]
+        if column.endswith("percent"):  # a percentage of a percentage misleads
+            continue
+        if len(known) == 1 and average:
+            name, value = known[0]
+            found.append(Measure(f"round(({value} / {average} - 1) * 100, 1)", "against average", column, name))
+        elif len(known) > 1 and (best := _best(column, known)) and (worst := _worst(column, known))[1]:
+            low, high = sorted((best[1], worst[1]))
+            found += [Measure(f"round(({high} / {low} - 1) * 100, 1)", "spread", column, best[0])] if low > 0 else []
+    return found
+
+
+def profile(rows: Rows, values: Mapping[str, str]) -> str:
+    """One row in sentences: each number, what it is in other units, and how it stands to the average."""
+    lines: list[str] = []
+    computed = measures(rows)
+    for name, row in zip(rows.names, rows.values, strict=True):
+        for column, value in zip(rows.columns, row, strict=True):
+            if value is None:
+                continue
+            notes = [
+                _note(measure, values[measure.expression])
+                for measure in computed
+                if measure.column == column and measure.name == name and measure.expression in values
+            ]
+            lines.append(f"- {name}, {_title(column)}: {value}" + (f" ({'; '.join(notes)})" if notes else ""))
+    return "\n".join(lines)
+
+
+def comparison(tables: Sequence[Rows], values: Mapping[str, str]) -> str:
+    """Who leads in what, as results: the lines that a report's summary is made of."""
+    lines: list[str] = []
+    for rows in tables:
+        for measure in measures(rows):
+            if measure.kind == "spread" and (spread := values.get(measure.expression)):
+                word = "lowest" if _is_lower_better(measure.column) else "highest"
+                lines.append(f"Result: {_title(measure.column)}: {measure.name} has the {word}; spread {spread} %")
+    totals: dict[str, list[str]] = {}
+    for rows in tables:
+        for name, columns in _leads(rows).items():
+            totals.setdefault(name, []).extend(_title(column) for column in columns)
+    for name, columns in sorted(totals.items(), key=lambda lead: (-len(lead[1]), lead[0])):
+        lines.append(f"Result: {name} leads in: {', '.join(columns) or 'nothing'}")
+    return "\n".join(lines)
+
+
+def figures(rows: Rows, values: Mapping[str, str]) -> str:
+    """The numbers side by side as a Markdown table, with those in other units below their origin."""
+    lines = [f"| | {' | '.join(rows.names)} |", f"|---|{'---|' * len(rows.names)}"]
+    computed = measures(rows)
+    for index, column in enumerate(rows.columns):
+        cells = [str(row[index]) if row[index] is not None else "–" for row in rows.values]
+        lines.append(f"| {_title(column)} | {' | '.join(cells)} |")
+        for kind in ("per month", "downtime"):
+            converted = [
+                values.get(
+                    next((m.expression for m in computed if (m.kind, m.column, m.name) == (kind, column, n)), "")
+                )
+                for n in rows.names
+            ]
+            if any(converted):
+                lines.append(f"| … {_UNIT[kind]} | {' | '.join(cell or '–' for cell in converted)} |")
+    return "\n".join(lines)
+
+
+_UNIT = {
+    "per month": f"USD in a month of {_HOURS_PER_MONTH} hours",
+    "downtime": "minutes of downtime allowed in 30 days",
+}
+
+
+def _in_other_units(column: str, name: str, value: int | float) -> list[Measure]:
+    if column.endswith("usd_per_hour"):
+        return [Measure(f"round({value} * {_HOURS_PER_MONTH}, 2)", "per month", column, name)]
+    if column.endswith("uptime_percent"):
+        return [Measure(f"round((100 - {value}) / 100 * {_MINUTES_PER_30_DAYS}, 2)", "downtime", column, name)]
+    return []
+
+
+def _note(measure: Measure, value: str) -> str:
+    if measure.kind != "against average":
+        return f"{value} {_UNIT[measure.kind]}"
+    if value == "0":
+        return "the average"
+    return f"{value.removeprefix('-')} % {'below' if value.startswith('-') else 'above'} the average"
+
+
+def _leads(rows: Rows) -> dict[str, list[str]]:
+    """The columns in which each row is best; a shared first place counts for nobody."""
+    leads: dict[str, list[str]] = {name: [] for name in rows.names} if len(rows.names) > 1 else {}
+    for index, column in enumerate(rows.columns):
+        known = [(n, row[index]) for n, row in zip(rows.names, rows.values, strict=True)]
+        present = [(name, value) for name, value in known if value is not None]
+        best = _best(column, present) if len(present) > 1 else None
+        if best and [value for _, value in present].count(best[1]) == 1:
+            leads[best[0]].append(column)
+    return leads
+
+
+def _best(column: str, known: Sequence[tuple[str, int | float]]) -> tuple[str, int | float]:
+    return (min if _is_lower_better(column) else max)(known, key=lambda pair: pair[1])
+
+
+def _worst(column: str, known: Sequence[tuple[str, int | float]]) -> tuple[str, int | float]:
+    return (max if _is_lower_better(column) else min)(known, key=lambda pair: pair[1])
+
+
+def _is_lower_better(column: str) -> bool:
+    return any(word in column for word in _LOWER_IS_BETTER)
+
+
+def _title(column: str) -> str:
+    return column.replace("_", " ").replace("usd", "USD").replace("gb", "GB").replace("vcpu", "vCPU")

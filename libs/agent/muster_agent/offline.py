@@ -1,0 +1,55 @@
+"""The model without a model: rules that plan, work, refine and merge the same way every time, and say so."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+
+from muster_agent.model import FREE, Ask, ComposeBrief, PlanBrief, Price, RefineBrief, Reply, WorkBrief
+from muster_agent.offline_plan import plan_by_rules
+from muster_agent.offline_work import SIGNATURE, work_by_rules
+from muster_protocol.messages import Output
+
+_FAILED = "\n\nThe last attempt failed with: "
+
+
+@dataclass(frozen=True, slots=True)
+class Offline:
+    """Rules, not an LLM. `seconds_per_answer` is a declared stand-in for the time a model would think."""
+
+    seconds_per_answer: float = 0.0
+    said: str = "the offline model plans and works by rules; it is not an LLM"
+    name: str = SIGNATURE
+    is_llm: bool = False
+    price: Price | None = FREE
+
+    async def ask(self, ask: Ask) -> Reply:
+        reply = _reply(ask)
+        if self.seconds_per_answer and not reply.tool_calls:
+            await asyncio.sleep(self.seconds_per_answer)
+        return reply
+
+
+def _reply(ask: Ask) -> Reply:
+    match ask.brief:
+        case PlanBrief() as brief:
+            return Reply(text=plan_by_rules(brief).model_dump_json(exclude_defaults=True))
+        case WorkBrief() as brief:
+            return work_by_rules(ask, brief)
+        case RefineBrief(description=description, error=error):
+            return Reply(text=f"{description.partition(_FAILED)[0]}{_FAILED}{error}\nAvoid that.")
+        case ComposeBrief() as brief:
+            return Reply(text=merged(brief))
+
+
+def merged(brief: ComposeBrief) -> str:
+    """The outputs one after the other, each under its task's id, then what is missing; a single one stands alone."""
+    if len(brief.outputs) == 1 and not brief.gaps:
+        return _text(next(iter(brief.outputs.values())))
+    parts = [f"## {task_id}\n\n{_text(output)}" for task_id, output in brief.outputs.items()]
+    if brief.gaps:
+        parts.append("## Missing\n\n" + "\n".join(f"- {gap}" for gap in brief.gaps))
+    return "\n\n".join(parts)
+
+
+def _text(output: Output) -> str:
+    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)

@@ -1,0 +1,280 @@
+"""One connection to the broker: reconnects for ever, counts what goes wrong, and carries everything that is said."""
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from math import inf
+from typing import Any, Self
+
+from nats.aio.subscription import Subscription
+from nats.errors import Error as NatsError
+
+from muster_bus.bodies import MAX_INLINE, Bodies, check_size
+from muster_bus.clock import BrokerClock
+from muster_bus.lease import Delivery
+from muster_bus.publish import Outgoing, Publisher, Stored
+from muster_bus.read import Raw
+from muster_bus.telemetry import inject
+from muster_bus.told import RECENT_SECONDS, Told
+from muster_bus.wire import Heard, Hearer, WireClient
+from muster_protocol import headers as h
+from muster_protocol import subjects
+from muster_protocol.errors import BrokerAway, MusterError
+from muster_protocol.headers import Sender, headers_of
+from muster_protocol.messages import ErrorReport, Message
+
+log = logging.getLogger("muster.bus")
+
+RECONNECT_SECONDS = 0.1
+PING_SECONDS = 5  # two missed pings: a dead peer is noticed after ten seconds instead of four minutes
+PENDING_BYTES = 8 * 1024 * 1024  # what is buffered while the broker is away; more is refused
+EXCERPT = 200
+REPORT_SECONDS = 2.0  # what a full ERRORS may hold up whoever reports …
+MAX_LATE = 1000  # … and how many reports wait beside the work until there is room
+
+__all__ = ["Bus", "Heard", "Source"]
+
+
+class Bus:
+    """What a service says and hears. Every message that leaves gets its headers here."""
+
+    def __init__(self, nc: WireClient, sender: Sender) -> None:
+        self.nc = nc
+        self.sender = sender
+        self.clock = BrokerClock()
+        self.counters: Counter[str] = Counter()
+        self.connected = asyncio.Event()
+        self.publisher = Publisher(nc, self.connected)
+        self.bodies = Bodies(nc)
+        self._told = Told(nc)
+        self._late: deque[tuple[ErrorReport, str]] = deque()
+        self._reporting: asyncio.Task[None] | None = None
+        self._on_reconnect: list[Callable[[], Awaitable[None]]] = []
+
+    @classmethod
+    async def connect(cls, url: str, sender: Sender, *, timeout: float = 10.0) -> Self:
+        """Connect, or say after `timeout` seconds that no broker answers."""
+        bus = cls(WireClient(), sender)
+        options: dict[str, Any] = {
+            "servers": [part.strip() for part in url.split(",")],
+            "name": str(sender),
+            "max_reconnect_attempts": -1,
+            "reconnect_time_wait": RECONNECT_SECONDS,
+            "connect_timeout": 2,
+            "ping_interval": PING_SECONDS,
+            "pending_size": PENDING_BYTES,
+            "skip_subject_validation": True,  # subjects are made by `muster_protocol.subjects` alone
+            "error_cb": bus._on_error,
+            "disconnected_cb": bus._on_disconnected,
+            "reconnected_cb": bus._on_reconnected,
+        }
+        try:
+            async with asyncio.timeout(timeout):
+                await bus.nc.connect(**options)
+        except (TimeoutError, NatsError, OSError) as error:
+            await _close(bus.nc)
+            raise BrokerAway(
+                f"no NATS server answers at {url} ({str(error) or 'timeout'}); "
+                "start one with `muster up`, or set MUSTER_NATS_URL"
+            ) from None
+        bus.connected.set()
+        await bus.publisher.start()
+        return bus
+
+    def on_reconnect(self, callback: Callable[[], Awaitable[None]]) -> None:
+        self._on_reconnect.append(callback)
+
+    def forget_reconnect(self, callback: Callable[[], Awaitable[None]]) -> None:
+        self._on_reconnect.remove(callback)
+
+    async def store(
+        self,
+        subject: str,
+        message: Message,
+        *,
+        request_id: str,
+        once: str | None,
+        term: int | None = None,
+        expected: int | None = None,
+        patience: float | None = None,
+        carrier: Mapping[str, str] | None = None,
+        sender: Sender | None = None,
+    ) -> Stored:
+        """Store a message in its stream, retried under the same id until it is acknowledged.
+
+        Without an id (`once=None`) a retry may store it twice: for messages that are safe to repeat.
+        """
+        headers = headers_of(message, sender or self.sender, request_id, once or "", term)
+        if once is None:
+            del headers[h.MESSAGE_ID]
+        body = await self._body(message, headers)
+        inject(headers, request_id, carrier)
+        return await self.publisher.store(subject, body, headers, expected=expected, patience=patience)
+
+    async def outgoing(
+        self, subject: str, message: Message, *, request_id: str, once: str, carrier: Mapping[str, str] | None
+    ) -> Outgoing:
+        """A message ready to be stored with others by `store_all`; opened under the span that sends it."""
+        headers = headers_of(message, self.sender, request_id, once)
+        body = await self._body(message, headers)
+        inject(headers, request_id, carrier)
+        return subject, body, headers
+
+    async def store_all(self, messages: Sequence[Outgoing]) -> list[Stored]:
+        return await self.publisher.store_all(messages)
+
+    async def store_raw(self, subject: str, body: bytes, headers: Mapping[str, str], patience: float | None) -> Stored:
+        """Store bytes that somebody else composed, such as a key's value; the sender is added."""
+        headers = {**headers, h.SENDER: str(self.sender)}
+        return await self.publisher.store(subject, body, headers, patience=patience)
+
+    def tell(self, subject: str, message: Message, *, request_id: str, once: str, sender: Sender | None = None) -> None:
+        """Say something that nobody waits for; dropped and counted when the broker is away."""
+        if not self.connected.is_set():
+            self.counters["events dropped"] += 1
+            return
+        headers = headers_of(message, sender or self.sender, request_id, once)
+        inject(headers, request_id, None)
+        try:
+            self.nc.post(subject, message.body(), headers=headers)
+        except NatsError:
+            self.counters["events dropped"] += 1
+
+    async def report(self, reason: str, source: "Source", *, request_id: str | None = None) -> None:
+        """Put something that cannot be used on `errors`; several readers of one message report it once."""
+        once = f"{source.stream}.{source.sequence}"
+        if self.clock.now() - source.time > RECENT_SECONDS and await self._told.has(once):
+            return
+        self.counters["errors reported"] += 1
+        log.warning("✗ refused  %s #%s: %s", source.subject, source.sequence, reason)
+        report = ErrorReport(
+            reason=reason,
+            subject=source.subject,
+            stream=source.stream,
+            sequence=source.sequence,
+            claimed_sender=((source.headers or {}).get(h.SENDER) or "")[:200],
+            request_id=request_id,
+            excerpt=source.data[:EXCERPT].decode(errors="replace"),
+        )
+        try:
+            await self.store(subjects.ERRORS, report, request_id=request_id or "", once=once, patience=REPORT_SECONDS)
+        except BrokerAway as error:
+            if not self.connected.is_set():
+                raise
+            self._report_later(report, once, error)  # ERRORS is full or has no leader: no answer may depend on it
+
+    def _report_later(self, report: ErrorReport, once: str, reason: BrokerAway) -> None:
+        if len(self._late) >= MAX_LATE:
+            self.counters["reports dropped"] += 1
+            log.error("✗ a report was dropped: %s", reason)
+            return
+        self._late.append((report, once))
+        if self._reporting is None or self._reporting.done():
+            self._reporting = asyncio.get_running_loop().create_task(self._report_late())
+
+    async def _report_late(self) -> None:
+        """One after the other, for as long as it takes."""
+        while self._late:
+            report, once = self._late[0]
+            try:
+                await self.store(subjects.ERRORS, report, request_id=report.request_id or "", once=once)
+            except MusterError as error:
+                self.counters["reports dropped"] += 1
+                log.error("✗ a report was dropped: %s", error)
+            self._late.popleft()
+
+    async def body_of(self, headers: Mapping[str, str] | None, data: bytes) -> bytes:
+        """The body of a message, fetched where it travelled by reference."""
+        reference = (headers or {}).get(h.BODY_REF)
+        if reference is not None:
+            return await self.bodies.get(reference)
+        check_size(headers, data)
+        return data
+
+    async def subscribe(self, subject: str, hear: Hearer) -> Subscription:
+        """Hear what is said on a subject. Whoever hears takes note at once; what has to wait is left to a loop."""
+        return await self.nc.listen(subject, hear)
+
+    async def unsubscribe(self, subscription: Subscription) -> None:
+        """Hear no more; a connection that is gone hears nothing anyway."""
+        try:
+            await subscription.unsubscribe()
+        except NatsError as error:
+            log.debug("could not unsubscribe: %s", error)
+
+    async def flush(self, timeout: float = 2.0) -> None:
+        """Wait until the broker has everything that was said; gives up quietly, since callers go on anyway."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self.nc.flush(timeout=max(1, int(timeout)))
+        except (TimeoutError, NatsError):
+            self.counters["flush given up"] += 1
+
+    async def close(self) -> None:
+        """Bounded: a dead broker must not keep a service from leaving."""
+        if self._reporting is not None:
+            self._reporting.cancel()
+        self.publisher.close()
+        await self.flush(1.0)
+        self.connected.clear()
+        await _close(self.nc)
+
+    async def _body(self, message: Message, headers: dict[str, str]) -> bytes:
+        body = message.body()
+        if len(body) <= MAX_INLINE:
+            return body
+        headers[h.BODY_REF] = await self.bodies.put(body)
+        return b""
+
+    async def _on_error(self, error: Exception) -> None:
+        self.counters[type(error).__name__] += 1
+        if self.connected.is_set():
+            log.warning("bus error: %s", str(error) or type(error).__name__)
+
+    async def _on_disconnected(self) -> None:
+        if self.connected.is_set():
+            log.warning("the broker is away; trying again every %s s", RECONNECT_SECONDS)
+        self.connected.clear()
+
+    async def _on_reconnected(self) -> None:
+        self.counters["reconnects"] += 1
+        self.connected.set()
+        log.info("the broker is back")
+        self.publisher.retry_all()
+        for callback in list(self._on_reconnect):
+            await callback()
+
+
+class Source:
+    """Where a message came from, for an error report."""
+
+    __slots__ = ("data", "headers", "sequence", "stream", "subject", "time")
+
+    def __init__(
+        self,
+        stream: str,
+        sequence: int,
+        subject: str,
+        headers: Mapping[str, str] | None,
+        data: bytes,
+        time: float = inf,  # when it was stored; known of what can be read more than once
+    ) -> None:
+        self.stream, self.sequence, self.subject = stream, sequence, subject
+        self.headers, self.data, self.time = headers, data, time
+
+    @classmethod
+    def of(cls, delivery: Delivery) -> Self:
+        return cls(delivery.stream, delivery.sequence, delivery.subject, delivery.headers, delivery.data)
+
+    @classmethod
+    def read(cls, stream: str, raw: Raw) -> Self:
+        return cls(stream, raw.sequence, raw.subject, raw.headers, raw.data, raw.time)
+
+
+async def _close(nc: WireClient) -> None:
+    try:
+        async with asyncio.timeout(2.0):
+            await nc.close()
+    except (TimeoutError, NatsError, OSError):
+        log.debug("the connection did not close in time")

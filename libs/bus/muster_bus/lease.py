@@ -1,0 +1,183 @@
+"""A message that is ours for a while: kept alive with confirmed in-progress acks, settled once.
+
+The broker has no fence: it takes a late keep-alive or nak of a former holder. So a lease whose last confirmed
+keep-alive was sent longer ago than the ack wait is lost, and says nothing any more.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from nats.errors import Error as NatsError
+
+from muster_bus.wire import Heard, WireClient
+
+log = logging.getLogger("muster.bus")
+
+ACK, NAK, PROGRESS = b"+ACK", b"-NAK", b"+WPI"
+BEATS_PER_LEASE = 10  # an election takes up to nine seconds of a ten-second lease, and the last beat may die with it
+TRIES_PER_LEASE = 20  # a beat that is not confirmed is sent again sooner: whoever is elected must hear of it at once
+
+
+@dataclass(slots=True)
+class Delivery:
+    """One delivery of a stored message, from the metadata that the broker put into the reply subject."""
+
+    subject: str
+    headers: Mapping[str, str] | None
+    data: bytes
+    reply: str
+    stream: str
+    consumer: str
+    number: int
+    sequence: int
+    time: float
+    lease: "Lease" = field(repr=False)
+
+    @classmethod
+    def of(cls, message: Heard, keeper: "Keeper") -> "Delivery":
+        parts = message.reply.split(".")
+        if len(parts) > 9:  # with domain and account hash
+            parts = parts[2:]
+        lease = Lease(keeper, message.reply)
+        return cls(
+            subject=message.subject,
+            headers=message.headers,
+            data=message.data,
+            reply=message.reply,
+            stream=parts[2],
+            consumer=parts[3],
+            number=int(parts[4]),
+            sequence=int(parts[5]),
+            time=int(parts[7]) / 1e9,
+            lease=lease,
+        )
+
+
+class Lease:
+    """The right to work on one delivery."""
+
+    __slots__ = ("_keeper", "confirmed_at", "is_settled", "reply", "sent_at")
+
+    def __init__(self, keeper: "Keeper", reply: str) -> None:
+        self._keeper = keeper
+        self.reply = reply
+        self.confirmed_at = self.sent_at = time.monotonic()
+        self.is_settled = False
+
+    @property
+    def is_held(self) -> bool:
+        return not self.is_settled and time.monotonic() - self.confirmed_at < self._keeper.ack_wait
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the last keep-alive was answered."""
+        return self.confirmed_at >= self.sent_at
+
+    async def confirm(self) -> bool:
+        """Ask the broker now; True when the lease is ours for another ack wait."""
+        return self.is_held and await self._keeper.beat(self)
+
+    def ack(self) -> None:
+        """The work is stored elsewhere; a lost ack costs a look into the log, not a second run."""
+        if self._settle():
+            self._keeper.say(self.reply, ACK)
+
+    def hand_back(self, delay_seconds: float = 0.0) -> None:
+        """Somebody else may have it, at once or after a delay. A lost lease is not ours to hand back."""
+        if self.is_held and self._settle():
+            self._keeper.say(self.reply, NAK + (b' {"delay": %d}' % (delay_seconds * 1e9) if delay_seconds else b""))
+
+    def drop(self) -> None:
+        """Say nothing more about it."""
+        self._settle()
+
+    def _settle(self) -> bool:
+        if self.is_settled:
+            return False
+        self.is_settled = True
+        self._keeper.forget(self)
+        return True
+
+
+class Keeper:
+    """Keeps all leases of one ack wait alive: one loop and one inbox, however many leases."""
+
+    def __init__(self, nc: WireClient, ack_wait: float) -> None:
+        self._nc = nc
+        self.ack_wait = ack_wait
+        self._leases: set[Lease] = set()
+        self._beats: dict[str, tuple[Lease, float, asyncio.Future[bool]]] = {}
+        self._count = 0
+        self._inbox = ""
+        self._timer: asyncio.TimerHandle | None = None
+        self._sending: set[asyncio.Task[bool]] = set()
+        self.on_beat: Callable[[], None] = lambda: None
+
+    async def start(self) -> None:
+        self._inbox = self._nc.new_inbox()
+        await self._nc.listen(f"{self._inbox}.*", self._on_confirmed)
+        self._turn()
+
+    def keep(self, lease: Lease) -> None:
+        self._leases.add(lease)
+
+    def forget(self, lease: Lease) -> None:
+        self._leases.discard(lease)
+
+    async def beat(self, lease: Lease) -> bool:
+        """One in-progress ack, and the broker's word for it."""
+        if not self._nc.is_connected:
+            return False  # kept in the buffer it would be said too late
+        self._count += 1
+        token, sent_at = str(self._count), time.monotonic()
+        lease.sent_at = sent_at
+        confirmed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._beats[token] = (lease, sent_at, confirmed)
+        try:
+            async with asyncio.timeout(self.ack_wait / 2):
+                self._nc.post(lease.reply, PROGRESS, f"{self._inbox}.{token}")
+                return await confirmed
+        except (TimeoutError, NatsError):
+            return False
+        finally:
+            self._beats.pop(token, None)
+
+    def say(self, reply: str, word: bytes) -> None:
+        if word != ACK and not self._nc.is_connected:
+            return  # said after a reconnect it would take the message from its next holder
+        try:
+            self._nc.post(reply, word, is_lazy=word == ACK)
+        except NatsError as error:
+            log.debug("could not settle %s: %s", reply, error)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._sending:
+            task.cancel()
+
+    def _on_confirmed(self, message: Heard) -> None:
+        beat = self._beats.get(message.subject.rsplit(".", 1)[1])
+        if beat is None or beat[2].done():
+            return
+        lease, sent_at, confirmed = beat
+        is_confirmed = not (message.headers and message.headers.get("Status"))
+        if is_confirmed:
+            lease.confirmed_at = max(lease.confirmed_at, sent_at)
+        confirmed.set_result(is_confirmed)
+
+    def _turn(self) -> None:
+        self.on_beat()
+        now = time.monotonic()
+        for lease in list(self._leases):
+            if now - lease.confirmed_at >= self.ack_wait:
+                self._leases.discard(lease)  # lost: a keep-alive now would take it from its next holder
+            elif now - lease.sent_at >= self.ack_wait / (BEATS_PER_LEASE if lease.is_confirmed else TRIES_PER_LEASE):
+                task = asyncio.get_running_loop().create_task(self.beat(lease))
+                self._sending.add(task)
+                task.add_done_callback(self._sending.discard)
+        pause = self.ack_wait / BEATS_PER_LEASE / 4
+        self._timer = asyncio.get_running_loop().call_later(pause, self._turn)

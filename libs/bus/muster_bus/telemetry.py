@@ -1,0 +1,157 @@
+"""Traces: context in headers, spans around what matters, exported by OTLP when an endpoint is set.
+
+Without an endpoint nothing of the SDK is imported and a span costs nothing; the context of the caller still travels.
+"""
+
+import hashlib
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import trace
+from opentelemetry.trace import Link, Span, SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
+TRACEPARENT = "traceparent"
+DEFAULTS = {
+    "OTEL_EXPORTER_OTLP_TIMEOUT": "3",  # seconds: a dead collector must not hold up a stop
+    "OTEL_BSP_SCHEDULE_DELAY": "1000",  # milliseconds
+    "OTEL_BSP_MAX_QUEUE_SIZE": "8192",  # four times the SDK's: a burst of tasks is not a reason to lose spans
+}
+_PROPAGATOR = TraceContextTextMapPropagator()
+_TRACER = trace.get_tracer("muster")
+_provider: "TracerProvider | None" = None
+_root_trace_id: ContextVar[int | None] = ContextVar("root_trace_id", default=None)
+
+
+def start(service: str, instance: str) -> None:
+    """Export spans when OTEL_EXPORTER_OTLP_ENDPOINT says where to; OTEL_TRACES_SAMPLER says how many."""
+    global _provider
+    has_endpoint = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+    if not has_endpoint or _provider is not None:
+        return
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+
+    class RequestIds(RandomIdGenerator):
+        """A request without a trace gets the one that its id names, also from a second supervisor."""
+
+        def generate_trace_id(self) -> int:
+            return _root_trace_id.get() or super().generate_trace_id()
+
+    for name, value in DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    resource = Resource.create(
+        {
+            "service.name": f"muster-{service}",
+            "service.namespace": "muster",
+            "service.instance.id": instance,
+            "service.version": "0.1.0",
+        }
+    )
+    _provider = TracerProvider(resource=resource, id_generator=RequestIds())
+    _provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(_provider)
+
+
+def stop() -> None:
+    """Send what is left. Blocks up to the exporter's timeout: call it in a thread."""
+    if _provider is not None:
+        _provider.shutdown()
+
+
+def trace_id_of(request_id: str) -> str:
+    """The trace of a request that brought none."""
+    return hashlib.sha256(request_id.encode()).hexdigest()[:32]
+
+
+def inject(headers: dict[str, str], request_id: str, carrier: Mapping[str, str] | None) -> None:
+    """Write `traceparent`: of the current span, else of the carrier, else one that the request's id names."""
+    if _provider is not None:
+        current = trace.get_current_span().get_span_context()
+        if current.is_valid:
+            headers[TRACEPARENT] = f"00-{current.trace_id:032x}-{current.span_id:016x}-{current.trace_flags:02x}"
+            return
+    given = (carrier or {}).get(TRACEPARENT)
+    if given is None:
+        digest = hashlib.sha256(request_id.encode()).hexdigest()
+        given = f"00-{digest[:32]}-{digest[32:48]}-00"
+    headers[TRACEPARENT] = given
+
+
+def is_recording() -> bool:
+    """Whether a span opened here would be exported; if not, nothing of it needs to be computed."""
+    return _provider is not None and trace.get_current_span().is_recording()
+
+
+def is_sampled(carrier: Mapping[str, str]) -> bool:
+    """Whether the trace that a message belongs to is exported. A message without one begins its own."""
+    given = carrier.get(TRACEPARENT)
+    return given is None or given[-1:] not in "02468ace"  # the last bit of the flags, without the cost of a parse
+
+
+def current_trace_id(carrier: Mapping[str, str] | None, request_id: str) -> str:
+    """The trace that an answer names."""
+    context = trace.get_current_span().get_span_context()
+    if context.is_valid:
+        return f"{context.trace_id:032x}"
+    parts = ((carrier or {}).get(TRACEPARENT) or "").split("-")
+    return parts[1] if len(parts) == 4 else trace_id_of(request_id)
+
+
+@contextmanager
+def span(
+    name: str,
+    kind: SpanKind,
+    attributes: Mapping[str, str | int | float | bool],
+    *,
+    carrier: Mapping[str, str] | None = None,
+    root: str | None = None,
+) -> Generator[Span | None]:
+    """A span under the carrier's context, or under the current one; `root` names the request of a first span."""
+    is_wanted = is_recording() if carrier is None else is_sampled(carrier)
+    if _provider is None or not (is_wanted or (root is not None and carrier is None)):
+        yield None
+        return
+    context = _PROPAGATOR.extract(carrier) if carrier is not None else None
+    remote = trace.get_current_span(context).get_span_context() if context is not None else None
+    links = [Link(remote)] if remote is not None and remote.is_valid else None
+    token = None
+    if root is not None and links is None:
+        token = _root_trace_id.set(int(trace_id_of(root), 16))
+    try:
+        started = _TRACER.start_span(name, context=context, kind=kind, attributes=dict(attributes), links=links)
+    finally:
+        if token is not None:
+            _root_trace_id.reset(token)
+    with trace.use_span(started, end_on_exit=True):
+        yield started
+
+
+def failed(current: Span | None, reason: str) -> None:
+    if current is not None:
+        current.set_status(StatusCode.ERROR, reason)
+
+
+def attributes_of(operation: str, subject: str, template: str, request_id: str, **more: Any) -> dict[str, Any]:
+    """The messaging conventions, in one place."""
+    return {
+        "messaging.system": "nats",
+        "messaging.operation.name": operation,
+        "messaging.operation.type": {"publish": "send", "process": "process"}[operation],
+        "messaging.destination.name": subject,
+        "messaging.destination.template": template,
+        "messaging.message.conversation_id": request_id,
+        **more,
+    }
+
+
+__all__ = ["SpanKind", "attributes_of", "current_trace_id", "failed", "inject", "is_recording", "span", "start", "stop"]

@@ -1,0 +1,278 @@
+"""The streams, consumers and buckets: made once by provisioning, never by a running service.
+
+Provisioning twice changes nothing. An asset that exists and differs where being right depends on it is an error that
+names the difference; sizes and replicas are the operator's and are left alone.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+
+from nats.errors import Error as NatsError
+from nats.js import JetStreamContext, api
+from nats.js.errors import APIError, BadRequestError, NotFoundError
+
+from muster_bus.bodies import BUCKET as BODIES
+from muster_bus.connection import Bus
+from muster_protocol.errors import BrokerAway, Misconfigured
+
+log = logging.getLogger("muster.bus")
+
+MAX_ACK_PENDING = 20_000  # the default of 1,000 silently stalls a fleet
+WAIT_SECONDS = 60.0  # for a provisioning job that runs beside the services
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an installation decides."""
+
+    replicas: int = 1
+    lease_seconds: float = 10.0
+    ack_wait_seconds: float = 30.0
+    results_age: timedelta = timedelta(days=2)
+    max_bytes: int = 1024 * 1024 * 1024
+
+    @property
+    def longest_deadline(self) -> timedelta:
+        return self.results_age / 2
+
+
+def supervisor_consumer(team: str) -> str:
+    return f"s_{team}"
+
+
+def worker_consumer(tag: str) -> str:
+    return f"w_{tag}"
+
+
+def streams(settings: Settings, teams: Iterable[str], tags: Iterable[str]) -> list[api.StreamConfig]:
+    """Every stream. Queues have no age (it deletes what is leased), logs no per-subject limit (it evicts plans)."""
+    minutes = 2 * 60.0
+    week = timedelta(days=7).total_seconds()
+    results_age = settings.results_age.total_seconds()
+    queue = api.RetentionPolicy.WORK_QUEUE
+    return [
+        _stream(settings, "REQUESTS", [f"requests.{team}" for team in teams], queue, duplicate_window=minutes),
+        _stream(settings, "TASKS", [f"tasks.{tag}" for tag in tags], queue, duplicate_window=minutes),
+        _stream(
+            settings,
+            "RESULTS",
+            ["results.*"],
+            max_age=results_age,
+            duplicate_window=minutes,
+            republish=api.RePublish(src="results.*", dest="live.results.{{wildcard(1)}}"),
+        ),
+        _stream(settings, "EVENTS", ["events.*"], max_age=results_age, duplicate_window=minutes, share=4),
+        _stream(settings, "CONTROL", ["control.*"], max_age=results_age, duplicate_window=minutes, share=16),
+        _stream(
+            settings,
+            "ERRORS",
+            ["errors", "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>", "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>"],
+            max_age=week,
+            duplicate_window=minutes,
+            share=16,
+        ),
+    ]
+
+
+def _stream(
+    settings: Settings,
+    name: str,
+    subjects: list[str],
+    retention: api.RetentionPolicy = api.RetentionPolicy.LIMITS,
+    *,
+    share: int = 1,
+    max_age: float = 0.0,
+    duplicate_window: float,
+    republish: api.RePublish | None = None,
+) -> api.StreamConfig:
+    return api.StreamConfig(
+        name=name,
+        subjects=subjects,
+        retention=retention,
+        discard=api.DiscardPolicy.NEW,
+        storage=api.StorageType.FILE,
+        num_replicas=settings.replicas,
+        max_bytes=settings.max_bytes // share,
+        max_age=max_age,
+        duplicate_window=duplicate_window,
+        allow_direct=True,
+        republish=republish,
+    )
+
+
+async def provision(bus: Bus, settings: Settings, teams: Iterable[str], tags: Iterable[str]) -> None:
+    """Make what is missing, add new teams and tags, and refuse what differs."""
+    js = bus.nc.jetstream(timeout=10)
+    teams, tags = sorted(set(teams)), sorted(set(tags))
+    try:
+        for wanted in streams(settings, teams, tags):
+            await _make_stream(js, wanted)
+        for team in teams:
+            lease = settings.lease_seconds
+            await _make_consumer(js, "REQUESTS", supervisor_consumer(team), f"requests.{team}", lease)
+        for tag in tags:
+            await _make_consumer(js, "TASKS", worker_consumer(tag), f"tasks.{tag}", settings.ack_wait_seconds)
+        await _make_buckets(js, settings)
+    except (TimeoutError, NatsError) as error:
+        if isinstance(error, APIError):
+            raise Misconfigured(f"the broker refuses to provision: {error.description}") from None
+        raise BrokerAway(f"provisioning did not finish: {str(error) or 'timeout'}") from None
+
+
+async def _make_stream(js: JetStreamContext, wanted: api.StreamConfig) -> None:
+    assert wanted.name is not None
+    try:
+        existing = (await js.stream_info(wanted.name)).config
+    except NotFoundError:
+        await js.add_stream(wanted)
+        return
+    for field in ("retention", "discard", "storage", "max_age", "allow_direct"):
+        _refuse_difference(f"stream {wanted.name}", field, getattr(existing, field), getattr(wanted, field))
+    _refuse_difference(f"stream {wanted.name}", "max_msgs_per_subject", existing.max_msgs_per_subject, -1)
+    repeated = existing.republish.dest if existing.republish else None
+    _refuse_difference(
+        f"stream {wanted.name}", "republish", repeated, wanted.republish.dest if wanted.republish else None
+    )
+    missing = set(wanted.subjects or []) - set(existing.subjects or [])
+    if missing:
+        existing.subjects = sorted({*(existing.subjects or []), *missing})
+        await js.update_stream(existing)
+
+
+async def _make_consumer(js: JetStreamContext, stream: str, name: str, subject: str, ack_wait: float) -> None:
+    try:
+        existing = (await js.consumer_info(stream, name)).config
+    except NotFoundError:
+        config = api.ConsumerConfig(
+            durable_name=name,
+            filter_subject=subject,
+            ack_policy=api.AckPolicy.EXPLICIT,
+            ack_wait=ack_wait,
+            max_deliver=-1,
+            max_ack_pending=MAX_ACK_PENDING,
+        )
+        await js.add_consumer(stream, config)
+        return
+    _refuse_difference(f"consumer {name}", "ack_wait", existing.ack_wait, ack_wait)
+    _refuse_difference(f"consumer {name}", "max_deliver", existing.max_deliver, -1)
+    _refuse_difference(f"consumer {name}", "filter_subject", existing.filter_subject, subject)
+
+
+async def _make_buckets(js: JetStreamContext, settings: Settings) -> None:
+    longer_than_results = (settings.results_age * 2).total_seconds()
+    try:
+        await js.object_store(BODIES)
+    except NotFoundError:
+        store = api.ObjectStoreConfig(ttl=longer_than_results, replicas=settings.replicas, max_bytes=settings.max_bytes)
+        await js.create_object_store(BODIES, store)
+    try:
+        await js.key_value("workers")
+    except NotFoundError:
+        registry = api.KeyValueConfig(
+            bucket="workers",
+            ttl=15.0,
+            history=1,
+            storage=api.StorageType.FILE,  # in memory the bucket itself would be gone with the broker's process
+            replicas=settings.replicas,
+            direct=True,
+        )
+        await js.create_key_value(registry)
+
+
+def _refuse_difference(what: str, field: str, existing: object, wanted: object) -> None:
+    if existing != wanted and not (not existing and not wanted):
+        raise Misconfigured(
+            f"{what} exists with {field} = {_plain(existing)}, but Muster needs {_plain(wanted)}; "
+            "it holds data, so change or remove it by hand, then provision again"
+        )
+
+
+def _plain(value: object) -> object:
+    return value.value if isinstance(value, Enum) else value
+
+
+async def lease_of(bus: Bus, stream: str, consumer: str, patience: float = WAIT_SECONDS) -> float:
+    """The ack wait of a consumer, as soon as it is there: services bind, they never make one."""
+    js = bus.nc.jetstream(timeout=2)
+    has_said = False
+    give_up = time.monotonic() + patience
+    while time.monotonic() < give_up:
+        try:
+            info = await js.consumer_info(stream, consumer)
+            return float(info.config.ack_wait or 30.0)
+        except (TimeoutError, NatsError, NotFoundError, BadRequestError) as error:
+            if not has_said:
+                log.warning("waiting for consumer %s on %s (%s); `muster provision` makes it", consumer, stream, error)
+                has_said = True
+            await asyncio.sleep(0.25)
+    raise Misconfigured(f"there is no consumer {consumer} on {stream} after {patience:g} s; run `muster provision`")
+
+
+async def longest_deadline(bus: Bus) -> float:
+    """Half the age of RESULTS, in seconds: a log must outlive its request."""
+    try:
+        config = (await bus.nc.jetstream(timeout=5).stream_info("RESULTS")).config
+    except NotFoundError:
+        raise Misconfigured("there is no stream RESULTS; run `muster provision`") from None
+    except (TimeoutError, NatsError) as error:
+        raise BrokerAway(f"RESULTS could not be looked up: {str(error) or 'timeout'}") from None
+    return config.max_age / 2 if config.max_age else float("inf")
+
+
+async def last_sequence(bus: Bus, stream: str) -> int:
+    """The sequence of the newest message, for readers that want only the tail."""
+    try:
+        return (await bus.nc.jetstream(timeout=5).stream_info(stream)).state.last_seq
+    except NotFoundError:
+        raise Misconfigured(f"there is no stream {stream}; run `muster provision`") from None
+    except (TimeoutError, NatsError) as error:
+        raise BrokerAway(f"{stream} could not be looked up: {str(error) or 'timeout'}") from None
+
+
+async def teams_provisioned(bus: Bus) -> list[str]:
+    """The teams that requests can be sent to; none when the broker does not say."""
+    try:
+        config = (await bus.nc.jetstream(timeout=2).stream_info("REQUESTS")).config
+    except (TimeoutError, NatsError):
+        return []
+    return sorted(subject.removeprefix("requests.") for subject in config.subjects or [])
+
+
+async def delete_message(bus: Bus, stream: str, sequence: int) -> bool:
+    """Remove one message; False when it was not there any more."""
+    try:
+        return await bus.nc.jetstream(timeout=2).delete_msg(stream, sequence)
+    except (TimeoutError, NatsError):
+        return False
+
+
+async def has_message(bus: Bus, stream: str, sequence: int) -> bool:
+    """Whether a message is still stored; in doubt it is."""
+    try:
+        await bus.nc.jetstream(timeout=2).get_msg(stream, sequence)
+    except NotFoundError:
+        return False
+    except (TimeoutError, NatsError):
+        return True
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How much waits in a consumer, and how much is being worked on."""
+
+    waiting: int
+    working: int
+
+
+async def backlog(bus: Bus, stream: str, consumer: str) -> Backlog | None:
+    try:
+        info = await bus.nc.jetstream(timeout=2).consumer_info(stream, consumer)
+    except (TimeoutError, NatsError):
+        return None
+    return Backlog(info.num_pending or 0, info.num_ack_pending or 0)

@@ -1,0 +1,251 @@
+"""nats-py's client with a shorter way to and from the socket.
+
+Its own way costs more than all else that is done with a message: a look at each character of each header, five
+coroutines to send, a queue and a task's turn to hear. Here a message is written by one plain call, and heard by one:
+`post` and `listen`. Connecting, reconnecting, requests and pings are nats-py's, with the repairs of decision 4.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+
+from nats.aio.client import Client
+from nats.aio.subscription import Subscription
+from nats.errors import (
+    ConnectionClosedError,
+    FlushTimeoutError,
+    MaxPayloadError,
+    OutboundBufferLimitError,
+    ProtocolError,
+)
+from nats.protocol.parser import Parser
+
+PLAIN = b"NATS/1.0\r\n"  # headers without a status
+LAZY_SECONDS = 0.002  # what can wait goes with the next that cannot, or after this
+_SPACES = " \t\r\n\x0b\x0c"  # of ASCII: a value may begin with any other
+_NEWLINES = str.maketrans({"\r": " ", "\n": " "})
+
+
+class Heard:
+    """A message as it was heard."""
+
+    __slots__ = ("data", "headers", "reply", "subject")
+
+    def __init__(self, subject: str, reply: str, data: bytes, headers: dict[str, str] | None) -> None:
+        self.subject, self.reply, self.data, self.headers = subject, reply, data, headers
+
+
+Hearer = Callable[[Heard], None]
+
+
+class WireClient(Client):
+    """A connection on which messages and their headers are cheap."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._hearers: dict[int, Hearer] = {}
+        self._lazy: asyncio.TimerHandle | None = None
+        self._ps = WireParser(self, self._hearers)
+
+    async def listen(self, subject: str, hear: Hearer) -> Subscription:
+        """Call `hear` with each message as it is read from the socket, in order; it must not take long."""
+        if inspect.iscoroutinefunction(hear):
+            raise TypeError(f"{hear.__qualname__} is a coroutine: who listens waits for nothing")
+        sid = self._sid + 1
+        self._hearers[sid] = hear  # before the broker can answer
+        try:
+            return await self.subscribe(subject)
+        except BaseException:
+            self._hearers.pop(sid, None)  # or the next subscription's messages would come here
+            raise
+
+    def post(
+        self,
+        subject: str,
+        payload: bytes = b"",
+        reply: str = "",
+        headers: Mapping[str, str] | None = None,
+        *,
+        is_lazy: bool = False,
+    ) -> None:
+        """`publish` without waiting, and with the same errors; `make_room` waits where that matters."""
+        if self.is_closed:
+            raise ConnectionClosedError
+        if len(payload) > self._max_payload:
+            raise MaxPayloadError
+        if not self.is_connected and len(payload) + self._pending_data_size > self._max_pending_size:
+            raise OutboundBufferLimitError
+        command = _command(subject, payload, reply, headers)
+        self.stats["out_msgs"] += 1
+        self.stats["out_bytes"] += len(payload)
+        self._pending.append(command)
+        self._pending_data_size += len(command)
+        if not is_lazy:
+            self._write_soon()
+        elif self._lazy is None:
+            self._lazy = asyncio.get_running_loop().call_later(LAZY_SECONDS, self._write_lazy)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more is to be written than the buffer should hold."""
+        return self._pending_data_size > self._max_pending_size and self.is_connected
+
+    async def make_room(self) -> None:
+        while self.is_full:
+            await self._flush_pending(force_flush=True)
+
+    async def flush(self, timeout: int = 10) -> None:
+        """nats-py writes its ping past its own buffer: what was said before must be written first to be proven."""
+        await self._flush_pending(force_flush=True)  # before the ping
+        await super().flush(timeout)
+
+    async def _flush_pending(self, force_flush: bool = False) -> None:
+        """nats-py's swallows the cancellation of whoever waits in it, so that a cancelled reconnect lives on."""
+        if self._flush_queue is None or self._flusher_task is None or self._flusher_task.done():
+            await super()._flush_pending(force_flush)
+        elif self.is_connected:
+            written = asyncio.get_running_loop().create_future()
+            await self._flush_queue.put(written)
+            if force_flush:
+                await self._wait_for(written)
+
+    async def _wait_for(self, written: "asyncio.Future[None]") -> None:
+        try:
+            async with asyncio.timeout(self._flush_timeout):
+                await written
+        except TimeoutError:
+            await self._error_cb(FlushTimeoutError())
+
+    async def _process_op_err(self, e: Exception) -> None:
+        """The connection is given up: nats-py would first wait until a peer that hangs has read what is unsent."""
+        if not self.is_reconnecting:
+            self._abort()
+        await super()._process_op_err(e)
+
+    async def _process_connect_init(self) -> None:
+        self._ps.reset()  # the old connection's reader may have had one more turn since it was given up
+        try:
+            await super()._process_connect_init()
+        except BaseException:
+            self._abort()  # nats-py goes on to the next server and leaves this one open
+            raise
+
+    def _abort(self) -> None:
+        writer: asyncio.StreamWriter | None = getattr(self._transport, "_io_writer", None)
+        if writer is not None:
+            writer.transport.abort()
+
+    async def hear_by_queue(self, sid: int, subject: bytes, reply: bytes, payload: bytes, head: bytes) -> None:
+        """What nobody listens to directly, such as the answer to a request."""
+        await self._process_msg(sid, subject, reply, payload, head)
+
+    async def status_of(self, head: bytes) -> dict[str, str] | None:
+        """The headers of a message with a status."""
+        return await self._process_headers(head)
+
+    async def broke(self, error: Exception) -> None:
+        """Whoever heard a message could not bear it; the next one is heard all the same."""
+        await self._error_cb(error)
+
+    def _write_soon(self) -> None:
+        """Wake the task that writes, unless it is about to write anyway."""
+        if self._flush_queue is not None and self._flush_queue.empty() and self.is_connected:
+            self._flush_queue.put_nowait(asyncio.get_running_loop().create_future())
+
+    def _write_lazy(self) -> None:
+        self._lazy = None
+        if self._pending_data_size > 0:
+            self._write_soon()
+
+    def _remove_sub(self, sid: int, max_msgs: int = 0) -> None:
+        self._hearers.pop(sid, None)
+        super()._remove_sub(sid, max_msgs)
+
+    @staticmethod
+    def _parse_header_lines(raw: bytes) -> dict[str, str]:
+        return header_lines(raw)
+
+
+class WireParser(Parser):
+    """Takes messages off the wire as they stand there. All else is one line each, comes seldom, and is nats-py's."""
+
+    def __init__(self, wire: WireClient, hearers: dict[int, Hearer]) -> None:
+        self._wire = wire
+        self._hearers = hearers
+        super().__init__(wire)
+
+    def reset(self) -> None:
+        super().reset()
+        self._parts: list[bytes] = []
+        self._missing = 0  # bytes without which nothing can be taken
+
+    async def parse(self, data: bytes = b"") -> None:
+        self._parts.append(data)
+        self._missing -= len(data)
+        if self._missing > 0:
+            return
+        data, at, self._missing = b"".join(self._parts), 0, 0
+        while (end := data.find(b"\r\n", at)) >= 0:
+            words = data[at:end].split(b" ")
+            if words[0] not in (b"MSG", b"HMSG"):
+                self._parts = [data[end + 2 :]]
+                await super().parse(data[at : end + 2])
+                data, at = b"".join(self._parts), 0  # nothing, when that line was the connection's last
+                continue
+            start = end + 2
+            try:
+                stop = start + int(words[-1])
+                begin = start + int(words[-2]) if words[0] == b"HMSG" else start
+                sid = int(words[2])
+            except (ValueError, IndexError):
+                raise ProtocolError("nats: malformed message") from None
+            if stop + 2 > len(data):
+                self._missing = stop + 2 - len(data)
+                break
+            at = stop + 2
+            await self._hear(sid, words, data[start:begin], data[begin:stop])
+        self._parts = [data[at:]]
+
+    async def _hear(self, sid: int, words: list[bytes], head: bytes, payload: bytes) -> None:
+        """MSG <subject> <sid> [reply] <bytes>, or HMSG <subject> <sid> [reply] <header bytes> <bytes>."""
+        reply = words[3] if len(words) > (5 if head else 4) else b""
+        hear = self._hearers.get(sid)
+        if hear is None:
+            await self._wire.hear_by_queue(sid, words[1], reply, payload, head)
+            return
+        try:
+            headers: dict[str, str] | None = None
+            if head:
+                is_plain = head.startswith(PLAIN)
+                headers = header_lines(head[len(PLAIN) :]) if is_plain else await self._wire.status_of(head)
+            hear(Heard(words[1].decode(), reply.decode(), payload, headers))
+        except Exception as error:  # noqa: BLE001 - whatever one message does to its hearer
+            await self._wire.broke(error)
+
+
+def header_lines(raw: bytes) -> dict[str, str]:
+    """Headers as nats-py reads them; of names with a space or a colon inside some are kept, which nobody asks for."""
+    text = raw.decode("utf-8", "replace")
+    lines = text.split("\r\n")
+    if text.isascii() and not (":  " in text or " \r" in text or " :" in text or "\t" in text):
+        try:
+            return dict([line.split(": ", 1) for line in lines if line])  # as everybody writes them
+        except ValueError:
+            pass  # a line without that separator
+    found: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if colon and name.isascii() and len(name.split()) == 1:
+            found[name.strip()] = value.strip(_SPACES)
+    return found
+
+
+def _command(subject: str, payload: bytes, reply: str, headers: Mapping[str, str] | None) -> bytes:
+    if not headers:
+        return b"".join((f"PUB {subject} {reply} {len(payload)}\r\n".encode(), payload, b"\r\n"))
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    if lines.count("\n") != len(headers) or lines.count("\r") != len(headers):
+        lines = "".join([f"{name}: {value.translate(_NEWLINES)}\r\n" for name, value in headers.items()])
+    head = f"NATS/1.0\r\n{lines}\r\n".encode()
+    command = f"HPUB {subject} {reply} {len(head)} {len(head) + len(payload)}\r\n".encode()
+    return b"".join((command, head, payload, b"\r\n"))

@@ -1,0 +1,197 @@
+"""A client of Muster: it knows requests, answers and what happens between them, and nothing about NATS."""
+
+import asyncio
+import math
+import os
+import secrets
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from types import TracebackType
+from typing import Any, Self
+
+from muster_bus import telemetry, topology
+from muster_bus.connection import Bus
+from muster_bus.log import read_log
+from muster_bus.publish import NoStream
+from muster_client.follow import Following, Happening
+from muster_protocol import subjects
+from muster_protocol.errors import BrokerAway, Invalid
+from muster_protocol.headers import Sender
+from muster_protocol.log import Entry, RequestState, fold
+from muster_protocol.messages import Answer, Budget, Cancel, Request, Result, Taken
+from muster_protocol.plan import MapOver, Plan
+
+DEFAULT_URL = "nats://127.0.0.1:4222"
+CONNECT_SECONDS = 4.0  # somebody may be sitting in front of it
+PATIENCE_SECONDS = 30.0  # a broker that restarts is back within seconds, a cluster elects within ten
+NO_STREAM_SECONDS = 5.0  # a broker that is just starting has its streams after a second
+
+
+class Client:
+    """One connection from which requests are asked."""
+
+    def __init__(self, bus: Bus, *, team: str = "default") -> None:
+        self.bus = bus
+        self.team = team
+        self._longest_deadline: float | None = None
+
+    @classmethod
+    async def connect(cls, url: str | None = None, *, team: str = "default", name: str = "client") -> Self:
+        """Connect to `url`, else to MUSTER_NATS_URL, else to the local broker; raises BrokerAway."""
+        sender = Sender("client", f"{subjects.as_id(name)[:48]}-{secrets.token_hex(4)}")
+        url = url or os.environ.get("MUSTER_NATS_URL") or DEFAULT_URL
+        return cls(await Bus.connect(url, sender, timeout=CONNECT_SECONDS), team=team)
+
+    async def submit(
+        self,
+        text: str | None = None,
+        *,
+        plan: Plan | dict[str, Any] | None = None,
+        over: MapOver | dict[str, Any] | None = None,
+        id: str | None = None,  # noqa: A002 - the word of the protocol
+        team: str | None = None,
+        deadline_seconds: float | None = None,
+        in_flight: int | None = None,
+        budget: Budget | dict[str, Any] | None = None,
+        num_tasks: int | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> str:
+        """Ask for text, a plan, or one template over many items; returns the request's id once it is kept for good."""
+        fields = {
+            "id": id,
+            "text": text,
+            "plan": plan,
+            "map": over,
+            "deadline_seconds": deadline_seconds,
+            "in_flight": in_flight,
+            "budget": budget if budget is not None else Budget(),
+            "num_tasks": num_tasks,
+            "metadata": metadata if metadata is not None else {},
+        }
+        return await self.send(Request.of(fields), team=team)
+
+    async def send(self, request: Request, *, team: str | None = None) -> str:
+        """Submit a request that is made already."""
+        team = team or self.team
+        if not subjects.is_id(team):
+            raise Invalid(f"{team[:80]!r} is not a team's name", "team")
+        await self._check_deadline(request)
+        # The broker forgets a message id after minutes, a log does not: an id that somebody chose goes into the body.
+        once = None if request.id else secrets.token_hex(8)
+        request_id = subjects.as_id(request.id or once or "")
+        subject = subjects.requests(team)
+        attributes = telemetry.attributes_of("publish", subject, "requests.{team}", request_id)
+        with telemetry.span("publish requests.{team}", telemetry.SpanKind.PRODUCER, attributes, root=request_id):
+            await self._store(subject, request, request_id, once)
+        return request_id
+
+    async def happenings(self, request_id: str) -> AsyncGenerator[Happening]:
+        """The log from its beginning, gap-free and in order, with the events of now; ends after the answer."""
+        state = RequestState(subjects.as_id(request_id))
+        following = Following(self.bus, state.request_id, has_events=True)
+        async with aclosing(following.happenings()) as happenings:
+            async for happening in happenings:
+                if isinstance(happening, Entry):
+                    state.apply(happening)
+                yield happening
+                if state.answer is not None:
+                    return
+
+    async def results(self, request_id: str) -> AsyncGenerator[Result]:
+        """Each result that counts, as it lands; ends with the answer."""
+        state = RequestState(subjects.as_id(request_id))
+        following = Following(self.bus, state.request_id)
+        async with aclosing(following.happenings()) as happenings:
+            async for happening in happenings:
+                if not isinstance(happening, Entry):
+                    continue
+                state.apply(happening)
+                body = happening.body
+                if isinstance(body, Result) and _is_counted(state, body):
+                    yield body
+                if state.answer is not None:
+                    return
+
+    async def answer(self, request_id: str, timeout: float | None = None) -> Answer:
+        """Wait for the answer; TimeoutError after `timeout` seconds."""
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._answer(subjects.as_id(request_id))
+        except TimeoutError:
+            raise TimeoutError(f"no answer to {request_id} within {timeout:g} s") from None
+
+    async def state(self, request_id: str) -> RequestState:
+        """What the log says now."""
+        request_id = subjects.as_id(request_id)
+        return fold(request_id, await read_log(self.bus, request_id, fresh=True))
+
+    async def cancel(self, request_id: str, reason: str = "") -> None:
+        """Ask the owner to end the request now; returns when that is kept."""
+        request_id = subjects.as_id(request_id)
+        await self.bus.store(
+            subjects.control(request_id),
+            Cancel(request_id=request_id, reason=reason),
+            request_id=request_id,
+            once=f"{request_id}.cancel.{secrets.token_hex(4)}",
+            patience=PATIENCE_SECONDS,
+        )
+
+    async def close(self) -> None:
+        await self.bus.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _answer(self, request_id: str) -> Answer:
+        # Whose answer counts depends on who took the request last, and on nothing else.
+        state = RequestState(request_id)
+        following = Following(self.bus, request_id, kinds=(Taken.kind, Answer.kind))
+        async with aclosing(following.happenings()) as happenings:
+            async for happening in happenings:
+                if isinstance(happening, Entry):
+                    state.apply(happening)
+                if state.answer is not None:
+                    return state.answer
+        raise BrokerAway("the connection is closed")
+
+    async def _check_deadline(self, request: Request) -> None:
+        if request.deadline_seconds is None:
+            return
+        if self._longest_deadline is None:
+            self._longest_deadline = await topology.longest_deadline(self.bus)
+        longest = self._longest_deadline
+        if not math.isfinite(request.deadline_seconds) or request.deadline_seconds > longest:
+            raise Invalid(
+                f"{request.deadline_seconds:g} s are more than the {longest:g} s that this installation allows "
+                "(half the age of the stream RESULTS)",
+                "deadline_seconds",
+            )
+
+    async def _store(self, subject: str, request: Request, request_id: str, once: str | None) -> None:
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                await self.bus.store(subject, request, request_id=request_id, once=once, patience=NO_STREAM_SECONDS)
+                return
+            except NoStream:
+                team = subjects.last_token(subject)
+                known = ", ".join(await topology.teams_provisioned(self.bus)) or "none"
+                raise Invalid(
+                    f"no team {team!r} is provisioned; teams: {known} (`muster provision` adds one)", "team"
+                ) from None
+            except BrokerAway:
+                if self.bus.nc.is_closed or time.monotonic() > give_up:
+                    raise
+
+
+def _is_counted(state: RequestState, result: Result) -> bool:
+    task = state.tasks.get(result.task_id)
+    if task is None or not 1 <= result.attempt <= len(task.attempts):
+        return False
+    return task.attempts[result.attempt - 1].result is result

@@ -1,0 +1,63 @@
+"""The subjects of the wire, and the ids that may stand in them."""
+
+import hashlib
+import re
+from typing import Annotated
+
+from pydantic import StringConstraints
+
+ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
+
+# Aliases instead of NewTypes: the pattern is checked wherever a message is read, so a plain str cannot slip by.
+RequestId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
+TaskId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
+Tag = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
+TeamName = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
+
+ERRORS = "errors"
+ALL_LIVE = "live.results.*"
+ALL_EVENTS = "events.*"
+ALL_CONTROL = "control.*"
+
+
+def requests(team: str) -> str:
+    return f"requests.{team}"
+
+
+def tasks(tag: str) -> str:
+    return f"tasks.{tag}"
+
+
+def results(request_id: str) -> str:
+    return f"results.{request_id}"
+
+
+def live(request_id: str) -> str:
+    """The log of a request as the broker repeats it after each commit."""
+    return f"live.results.{request_id}"
+
+
+def events(request_id: str) -> str:
+    return f"events.{request_id}"
+
+
+def control(request_id: str) -> str:
+    return f"control.{request_id}"
+
+
+def last_token(subject: str) -> str:
+    return subject.rsplit(".", 1)[-1]
+
+
+def is_id(text: str) -> bool:
+    return re.fullmatch(ID_PATTERN[1:-1], text) is not None
+
+
+def as_id(text: str) -> str:
+    """An id stays as it is; any other text is hashed to one, so that it can never break a subject."""
+    return text if is_id(text) else hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def request_id(message_id: str | None, body_id: str | None, sequence: int, body: bytes) -> str:
+    """The message id if set, else the body's, else one that every client can know from its publish ack."""
+    return as_id(message_id or body_id or f"{sequence}-{hashlib.sha256(body).hexdigest()[:12]}")

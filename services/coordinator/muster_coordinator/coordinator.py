@@ -1,0 +1,171 @@
+"""The coordinator: follows what all others say, keeps the picture, catches work done twice, and opens the door."""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from contextlib import AsyncExitStack
+
+from muster_bus.connection import Bus
+from muster_bus.read import read_subject
+from muster_bus.service import Health
+from muster_client import Client
+from muster_coordinator.catching_up import CatchingUp
+from muster_coordinator.door import Door
+from muster_coordinator.hearing import Hearing
+from muster_protocol import subjects
+from muster_protocol.errors import MusterError
+
+log = logging.getLogger("muster.coordinator")
+
+REGISTRY = "$KV.workers.*"
+STEP_SECONDS = 10.0  # one read or report; a broker that is slower is away
+TURN_SECONDS = 1.0
+PAUSE_SECONDS = 0.5
+PATIENCE_SECONDS = 5.0
+
+
+class Coordinator:
+    """Watches one installation. Several can run side by side; none of the others needs one."""
+
+    def __init__(self, bus: Bus, host: str = "127.0.0.1", port: int = 8080) -> None:
+        self.bus = bus
+        self.client = Client(bus)
+        self.hearing = Hearing(bus.clock)
+        self.health = Health(self)
+        self.stopping = asyncio.Event()
+        self._catching_up = CatchingUp(bus, self.hearing)
+        self._missed = self._catching_up.everything()
+        self._duties = deque((self._read_missed, self._read_log, self._look, self._tell_conflict, self._report))
+        self._complaint = ""
+        self._turned_at = time.monotonic()
+        self._following = AsyncExitStack()
+        self._keeper: asyncio.Task[None] | None = None
+        self._door = Door(self, host, port)
+
+    @property
+    def turned_at(self) -> float:
+        return self._turned_at
+
+    @property
+    def address(self) -> str:
+        """Where the API is, once started."""
+        return self._door.address
+
+    async def start(self) -> None:
+        await self._door.open()
+        hearing = self.hearing
+        for subject, heard in (
+            (subjects.ALL_LIVE, hearing.on_live),
+            (subjects.ALL_EVENTS, hearing.on_said),
+            (subjects.ALL_CONTROL, hearing.on_said),
+            (REGISTRY, hearing.on_beat),
+        ):
+            subscription = await self.bus.subscribe(subject, heard)
+            self._following.push_async_callback(self.bus.unsubscribe, subscription)
+        self.bus.on_reconnect(self._on_reconnect)
+        self._following.callback(self.bus.forget_reconnect, self._on_reconnect)
+        await self.bus.flush()
+        self._keeper = asyncio.get_running_loop().create_task(self._keep())
+        log.info("ready: %s", self.address)
+
+    async def stop(self, grace_seconds: float) -> None:
+        self.health.is_stopping = True
+        self.stopping.set()
+        await self._door.close(grace_seconds / 2)
+        await self._following.aclose()
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.wait([self._keeper], timeout=1.0)
+
+    async def refresh_waiting(self) -> None:
+        """Look again for requests that nobody has taken yet."""
+        await self._catching_up.waiting_requests()
+
+    async def has_log(self, request_id: str) -> bool:
+        return bool(await read_subject(self.bus.nc, "RESULTS", subjects.results(request_id), is_page=True))
+
+    async def _on_reconnect(self) -> None:
+        self.hearing.picture.doubt()
+        self._missed = self._catching_up.everything()
+        self.hearing.news.set()
+
+    async def _keep(self) -> None:
+        """The coordinator's loop: whatever needs the broker, one step at a time, each with a limit."""
+        while True:
+            self._turned_at = time.monotonic()
+            self.hearing.news.clear()
+            try:
+                async with asyncio.timeout(STEP_SECONDS):
+                    if not await self._step():
+                        self._complaint = ""  # every duty is done; after one alone another may still be failing
+                        await self._wait_for_news()
+            except (TimeoutError, MusterError) as error:
+                self._complain(str(error) or "the broker did not answer in time")
+                await asyncio.sleep(PAUSE_SECONDS)
+            except Exception:
+                log.exception("a step of the watch broke")
+                await asyncio.sleep(PAUSE_SECONDS)
+
+    def _complain(self, reason: str) -> None:
+        """Once, until something goes well again: this is tried for ever."""
+        if reason != self._complaint:
+            self._complaint = reason
+            log.warning("… the watch tries again: %s", reason)
+
+    async def _wait_for_news(self) -> None:
+        try:
+            async with asyncio.timeout(TURN_SECONDS):
+                await self.hearing.news.wait()
+        except TimeoutError:
+            return
+
+    async def _step(self) -> bool:
+        """One thing for the next duty that has any: one that fails does not hold up the others. False: all idle."""
+        if not self.bus.connected.is_set():
+            return False
+        for _ in range(len(self._duties)):
+            self._duties.rotate(-1)
+            if await self._duties[-1]():
+                return True
+        return False
+
+    async def _read_missed(self) -> bool:
+        if not self._missed:
+            return False
+        trail = self._missed[0]
+        if not await trail.read_on() and trail in self._missed:  # else a reconnect has put others in its place
+            self._missed.remove(trail)
+        return True
+
+    async def _read_log(self) -> bool:
+        if not self.hearing.picture.unread:
+            return False
+        await self._catching_up.unread_log()
+        return True
+
+    async def _look(self) -> bool:
+        return await self._catching_up.suspects()
+
+    async def _tell_conflict(self) -> bool:
+        """Once everything missed is read: another may have told it."""
+        if self._missed or not self.hearing.found:
+            return False
+        found = next(iter(self.hearing.found.values()))
+        subject = subjects.events(found.request_id)
+        await self.bus.store(subject, found, request_id=found.request_id, once=found.once, patience=PATIENCE_SECONDS)
+        self.hearing.found.pop(found.once, None)  # unless it was heard, and gone, before the broker's word came
+        return True
+
+    async def _report(self) -> bool:
+        refusals = self.hearing.refusals
+        if not refusals.waiting:
+            return False
+        once, refusal = next(iter(refusals.waiting.items()))
+        if not refusal.is_recent(self.bus.clock.now()):
+            await self._catching_up.told_errors()
+        if once in refusals.waiting:
+            request_id = subjects.last_token(refusal.source.subject)
+            await self.bus.report(refusal.reason, refusal.source, request_id=request_id)
+            refusals.told(once)
+        return True

@@ -1,0 +1,1 @@
+"""The plan: takes a request, breaks it into tasks, dispatches them and answers."""

@@ -1,0 +1,171 @@
+"""What to do next about a request. Pure: the state and the time in, steps out; no clock, no chance, no I/O."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from muster_protocol.log import RequestState
+from muster_protocol.messages import AnswerStatus, Failure, Reservation
+
+RETRY_SECONDS = 0.5  # before the second attempt; doubles with each further one
+MAX_RETRY_SECONDS = 30.0
+MAX_RESERVE_SECONDS = 5.0  # the most time that is kept back before a deadline to compose the answer
+MIN_USD = 1e-6  # less is what rounding left, and buys nothing
+
+
+@dataclass(frozen=True, slots=True)
+class MakePlan:
+    """There is no plan yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchTasks:
+    """Reserve and publish these attempts."""
+
+    attempts: tuple[Reservation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refine:
+    """Write a better description for the next attempt of a task, in view of the error."""
+
+    task_id: str
+    attempt: int
+    not_before: float
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """No result came by the attempt's timeout: record that it failed."""
+
+    task_id: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class GiveAnswer:
+    """Nothing is left to wait for, or waiting is over."""
+
+    status: AnswerStatus
+    reason: str
+
+
+Step = MakePlan | DispatchTasks | Refine | Expire | GiveAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What one attempt may use when the request has a budget."""
+
+    tokens: int = 20_000
+    usd: float = 0.5
+
+
+ALLOWANCE = Allowance()
+
+
+def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE) -> list[Step]:
+    """What to do now. The same state and time always give the same steps."""
+    if state.answer is not None:
+        return []
+    state.advance(now)
+    ending = _ending(state, now)
+    if ending is not None:
+        return [ending]
+    if state.made is None:
+        return [MakePlan()]
+    steps: list[Step] = [Expire(task_id, len(state.tasks[task_id].attempts)) for task_id in state.expired]
+    attempts = tuple(_dispatchable(state, now, allowance))
+    if attempts:
+        steps.append(DispatchTasks(attempts))
+    steps.extend(_refinements(state, now))  # last: a model thinks meanwhile, and its cost is not in the reservations
+    if not steps and state.ready and not state.in_flight:
+        return [GiveAnswer(_status(state), "the budget is used up")]
+    return steps
+
+
+def next_time(state: RequestState) -> float | None:
+    """When `due` can next say something new though no entry comes."""
+    times = [time for time in (state.next_timer(), _last_moment(state)) if time is not None]
+    return min(times, default=None)
+
+
+def reserve_seconds(started_at: float, deadline: float) -> float:
+    """Time kept back before the deadline: a tenth of the whole, within bounds."""
+    return min(MAX_RESERVE_SECONDS, max(0.0, deadline - started_at) * 0.1)
+
+
+def retry_delay(request_id: str, task_id: str, attempt: int) -> float:
+    """Doubles with each attempt; the jitter is the attempt's hash, so that a takeover computes the same."""
+    digest = hashlib.sha256(f"{request_id}.{task_id}.{attempt}".encode()).digest()
+    jitter = 0.75 + digest[0] / 255 / 2
+    return min(MAX_RETRY_SECONDS, RETRY_SECONDS * 2 ** (attempt - 2)) * jitter
+
+
+def expiry(task_id: str, timeout_seconds: float) -> Failure:
+    return Failure(error_class="timeout", message=f"{task_id} gave no result within {timeout_seconds:g} s")
+
+
+def _ending(state: RequestState, now: float) -> GiveAnswer | None:
+    if state.cancelled is not None:
+        by = state.cancelled.reason or f"cancelled by {state.cancelled.by}"
+        return GiveAnswer(AnswerStatus.CANCELLED, by)
+    if state.made is not None and state.open_tasks == 0:
+        return GiveAnswer(_status(state), "")
+    last_moment = _last_moment(state)
+    if last_moment is not None and now >= last_moment:
+        return GiveAnswer(_status(state), "the deadline was reached")
+    return None
+
+
+def _last_moment(state: RequestState) -> float | None:
+    if state.deadline is None:
+        return None
+    return state.deadline - reserve_seconds(state.started_at, state.deadline)
+
+
+def _status(state: RequestState) -> AnswerStatus:
+    done = sum(task.status == "done" for task in state.tasks.values())
+    if not done:
+        return AnswerStatus.FAILED
+    return AnswerStatus.DONE if done == len(state.tasks) else AnswerStatus.PARTIAL
+
+
+def _refinements(state: RequestState, now: float) -> Iterator[Refine]:
+    for task_id in state.struck:
+        attempt = len(state.tasks[task_id].attempts) + 1
+        yield Refine(task_id, attempt, now + retry_delay(state.request_id, task_id, attempt))
+
+
+def _dispatchable(state: RequestState, now: float, allowance: Allowance) -> Iterator[Reservation]:
+    """The ready tasks that fit: tasks in flight, tokens and money."""
+    made = state.made
+    assert made is not None
+    tokens_left = _left(made.budget.tokens, state.usage.tokens + state.tokens_set_aside)
+    usd_left = _left(made.budget.usd, state.usage.usd + state.usd_set_aside)
+    for task_id in islice(state.ready, max(0, made.in_flight - state.in_flight)):
+        if (tokens_left is not None and tokens_left <= 0) or (usd_left is not None and usd_left < MIN_USD):
+            return
+        tokens = None if tokens_left is None else min(allowance.tokens, int(tokens_left))
+        usd = None if usd_left is None else min(allowance.usd, usd_left)
+        tokens_left = None if tokens_left is None else tokens_left - (tokens or 0)
+        usd_left = None if usd_left is None else usd_left - (usd or 0.0)
+        task = state.tasks[task_id]
+        yield Reservation(
+            task_id=task_id,
+            attempt=len(task.attempts) + 1,
+            timeout_seconds=_timeout(state, task.spec.timeout_seconds or made.timeout_seconds, now),
+            tokens=tokens,
+            usd=usd,
+        )
+
+
+def _timeout(state: RequestState, timeout_seconds: float, now: float) -> float:
+    """Never longer than the request itself has."""
+    last_moment = _last_moment(state)
+    return timeout_seconds if last_moment is None else max(0.001, min(timeout_seconds, last_moment - now))
+
+
+def _left(limit: float | None, used: float) -> float | None:
+    return None if limit is None else limit - used

@@ -1,0 +1,222 @@
+"""Plans, attempts and retries, carried out: reserve first, publish what the fold confirms, note where it is stored."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+
+from muster_agent.model import Ask, RefineBrief
+from muster_agent.patience import ask_patiently
+from muster_bus import telemetry
+from muster_bus.publish import Outgoing, Stored
+from muster_protocol import subjects
+from muster_protocol.errors import BrokerAway, Invalid
+from muster_protocol.log import Attempt, TaskState
+from muster_protocol.messages import (
+    Abort,
+    Dispatch,
+    Dispatched,
+    Failure,
+    Reserved,
+    Result,
+    ResultStatus,
+    Revision,
+    Task,
+    Usage,
+)
+from muster_supervisor.decide import DispatchTasks, Expire, Refine, expiry
+from muster_supervisor.owner import Owner
+
+log = logging.getLogger("muster.supervisor")
+
+REFINE_SECONDS = 30.0
+LOOK_SECONDS = 0.25  # whether what is being stored is still wanted
+ABORT_SECONDS = 0.5  # a full CONTROL costs workers some work in vain; it must not cost the answer
+
+
+async def dispatch(owner: Owner, step: DispatchTasks) -> None:
+    """Reserve the attempts, then publish those that the log gives us."""
+    first = step.attempts[0]
+    once = f"{owner.request_id}.reserved.{owner.term}.{first.task_id}.{first.attempt}"
+    sequence = await owner.append(Reserved(attempts=step.attempts), once)
+    owner.check()
+    reserved = [(owner.state.tasks[r.task_id], r.attempt) for r in step.attempts]
+    await publish(
+        owner,
+        [
+            (task, task.attempts[-1])
+            for task, number in reserved
+            if len(task.attempts) == number and task.attempts[-1].reserved_sequence == sequence
+        ],
+    )
+
+
+async def publish(owner: Owner, attempts: list[tuple[TaskState, Attempt]]) -> None:
+    """Store the task messages, then note off the critical path where they are."""
+    try:
+        async with asyncio.timeout(owner.seconds_left()):
+            outgoing = await _all_outgoing(owner, attempts)
+            stored = await _while_wanted(owner, owner.bus.store_all([message for _, _, message in outgoing]))
+    except TimeoutError:
+        log.warning("… request %s  TASKS took no more until the deadline", owner.request_id)
+        return
+    if stored is None:
+        return
+    notes = tuple(
+        Dispatch(task_id=task.spec.id, attempt=attempt.number, sequence=where.sequence)
+        for (task, attempt, _), where in zip(outgoing, stored, strict=True)
+    )
+    if not notes:
+        return
+    once = f"{owner.request_id}.dispatched.{owner.term}.{notes[0].task_id}.{notes[0].attempt}"
+    owner.note(lambda: _note(owner, Dispatched(attempts=notes), once))
+
+
+async def _while_wanted(owner: Owner, storing: Coroutine[None, None, list[Stored]]) -> list[Stored] | None:
+    """A full TASKS may hold up a request, but not its cancellation, nor one that is no longer ours."""
+    task = asyncio.get_running_loop().create_task(storing)
+    try:
+        while not (await asyncio.wait([task], timeout=LOOK_SECONDS))[0]:
+            owner.check()
+            if owner.state.cancelled is not None:
+                return None
+        return task.result()
+    finally:
+        task.cancel()
+
+
+async def publish_again(owner: Owner) -> None:
+    """What an earlier owner reserved and did not note: its message id swallows what was stored after all."""
+    tasks = [owner.state.tasks[task_id] for task_id in owner.state.unnoted]
+    await publish(owner, [(task, task.attempts[-1]) for task in tasks])
+
+
+async def _note(owner: Owner, dispatched: Dispatched, once: str) -> None:
+    """Worth writing only while somebody might have to find or delete one of these messages."""
+    attempts = (owner.state.tasks[note.task_id].attempts[note.attempt - 1] for note in dispatched.attempts)
+    if any(attempt.result is None for attempt in attempts):
+        await owner.append(dispatched, once)
+
+
+async def _all_outgoing(
+    owner: Owner, attempts: list[tuple[TaskState, Attempt]]
+) -> list[tuple[TaskState, Attempt, Outgoing]]:
+    """Their messages; an attempt whose message cannot travel, such as a reduce over too much, has failed."""
+    found: list[tuple[TaskState, Attempt, Outgoing]] = []
+    for task, attempt in attempts:
+        if attempt.result is not None:
+            continue
+        try:
+            found.append((task, attempt, await _outgoing(owner, task, attempt)))
+        except Invalid as reason:
+            failure = Failure.model_validate({"class": "resource", "message": str(reason), "is_final": True})
+            await _fail(owner, task.spec.id, attempt.number, failure)
+    return found
+
+
+async def _outgoing(owner: Owner, task: TaskState, attempt: Attempt) -> Outgoing:
+    message = _task(owner, task, attempt)
+    subject = subjects.tasks(message.tag)
+    if not telemetry.is_recording():
+        return await _prepared(owner, subject, message)
+    attributes = telemetry.attributes_of("publish", subject, "tasks.{tag}", owner.request_id)
+    with telemetry.span("publish tasks.{tag}", telemetry.SpanKind.PRODUCER, attributes):
+        return await _prepared(owner, subject, message)
+
+
+async def _prepared(owner: Owner, subject: str, message: Task) -> Outgoing:
+    return await owner.bus.outgoing(
+        subject, message, request_id=owner.request_id, once=message.once, carrier=owner.log.carrier
+    )
+
+
+def _task(owner: Owner, task: TaskState, attempt: Attempt) -> Task:
+    assert task.spec.tag is not None, "the planner routes every task to a tag"
+    results = owner.state.tasks
+    return Task(
+        request_id=owner.request_id,
+        task_id=task.spec.id,
+        attempt=attempt.number,
+        tag=task.spec.tag,
+        team=owner.means.team.team,
+        description=task.description,
+        expected_output=task.spec.expected_output,
+        context={
+            dependency: done.output
+            for dependency in task.spec.dependencies
+            if (done := results[dependency].result) is not None
+        },
+        model=task.spec.model,
+        timeout_seconds=attempt.timeout_seconds,
+        deadline=attempt.deadline,
+        tokens=attempt.tokens,
+        usd=attempt.usd,
+        reserved_at=attempt.reserved_at,
+        reserved_sequence=attempt.reserved_sequence,
+    )
+
+
+async def refine(owner: Owner, step: Refine) -> None:
+    """Let the model see the error and say the task better; without it the description stays."""
+    task = owner.state.tasks[step.task_id]
+    description, usage = task.spec.description, Usage()
+    try:
+        async with asyncio.timeout(min(REFINE_SECONDS, owner.seconds_left())), owner.means.thinking:
+            brief = RefineBrief(description, task.reason or "")
+            reply = await ask_patiently(owner.means.model, Ask(brief))
+            description, usage = reply.text or description, reply.usage
+    except Exception as error:  # noqa: BLE001 - whatever a model raises, the task is tried again
+        log.warning("… task    %s/%s  keeps its description: %r", owner.request_id, step.task_id, error)
+    revision = Revision(
+        task_id=step.task_id,
+        attempt=step.attempt,
+        description=description,
+        not_before=step.not_before,
+        reason=task.reason or "",
+        usage=usage,
+    )
+    await owner.append(revision, f"{owner.request_id}.revision.{owner.term}.{step.task_id}.{step.attempt}")
+
+
+async def expire(owner: Owner, step: Expire) -> None:
+    """Record that an attempt gave no result, and tell its worker to stop."""
+    attempt = owner.state.tasks[step.task_id].attempts[step.attempt - 1]
+    if attempt.result is not None:
+        return  # it came while an earlier step was carried out
+    failure = expiry(step.task_id, attempt.timeout_seconds)
+    await _fail(owner, step.task_id, step.attempt, failure, attempt.timeout_seconds)
+    await abort(owner, ((step.task_id, step.attempt),), "its timeout was reached")
+
+
+async def _fail(owner: Owner, task_id: str, attempt: int, failure: Failure, seconds: float = 0.0) -> None:
+    """Record as its owner that an attempt failed."""
+    result = Result(
+        request_id=owner.request_id,
+        task_id=task_id,
+        attempt=attempt,
+        status=ResultStatus.FAILED,
+        error=failure,
+        worker=owner.bus.sender.instance,
+        role="supervisor",
+        seconds=seconds,
+    )
+    # With the term: the same words of an earlier term of ours do not count, and must not swallow these.
+    await owner.append(result, f"{result.once}.{owner.term}")
+
+
+async def abort(owner: Owner, attempts: tuple[tuple[str, int], ...], reason: str) -> None:
+    """Tell workers to stop these attempts, or all of the request."""
+    message = Abort(request_id=owner.request_id, attempts=attempts, reason=reason)
+    which = "-".join(f"{task}.{number}" for task, number in attempts) or "all"
+    subject = subjects.control(owner.request_id)
+    once = f"{owner.request_id}.abort.{owner.term}.{which}"
+    try:
+        await owner.bus.store(
+            subject,
+            message,
+            request_id=owner.request_id,
+            once=once,
+            patience=ABORT_SECONDS,
+            carrier=owner.log.carrier,
+        )
+    except BrokerAway as error:
+        log.warning("… request %s  workers were not told to stop: %s", owner.request_id, error)

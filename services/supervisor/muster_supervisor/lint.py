@@ -1,0 +1,216 @@
+"""Is this plan one that the team can carry out? And if so: which role does each task? Pure, and linear in the plan."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from muster_agent.team import Role, Team, nearest
+from muster_protocol.messages import Budget
+from muster_protocol.plan import MAX_TASKS, Plan, TaskSpec
+from muster_protocol.subjects import as_id
+
+MAX_FINDINGS = 20  # of errors: whoever has more mends these first
+_VAGUE = re.compile(
+    r"(please )?(analy[sz]e|process|handle|do|check|work on|use|look at)( the| this| that| all)?"
+    r" (data|it|task|work|stuff|things?|results?|information|input)\.?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about a plan. An error keeps it from running."""
+
+    level: Literal["error", "warning"]
+    where: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}"
+
+
+Matching = Callable[[TaskSpec], tuple[Role, ...]]
+
+
+def lint(plan: Plan, team: Team, budget: Budget | None = None, num_tasks: int | None = None) -> list[Finding]:
+    """All errors (at most twenty), then the warnings."""
+    matching = _matcher(team)
+    findings = _id_findings(plan)
+    if not findings:
+        findings = [*_cycle_findings(plan), *_route_findings(plan, team, matching)]
+    if not findings:
+        findings = _size_findings(plan, budget or Budget(), matching)
+    return [*findings[:MAX_FINDINGS], *_warnings(plan, num_tasks)]
+
+
+def errors(findings: Iterable[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.level == "error"]
+
+
+def route(plan: Plan, team: Team) -> Plan:
+    """The same plan with one concrete tag for each task; a broadcast becomes one task for each matching role."""
+    matching = _matcher(team)
+    timeouts = {role.name: role.timeout_seconds for role in team.roles if role.timeout_seconds is not None}
+    if not timeouts and all(task.tag and not task.broadcast for task in plan.tasks):
+        return plan
+    copies = {task.id: tuple(_copy_id(task, role) for role in matching(task)) for task in plan.tasks if task.broadcast}
+    tasks: list[TaskSpec] = []
+    for task in plan.tasks:
+        needs = tuple(dict.fromkeys(new for old in task.dependencies for new in copies.get(old, (old,))))
+        for role in matching(task) if task.broadcast else matching(task)[:1]:
+            update: dict[str, Any] = {
+                "id": _copy_id(task, role) if task.broadcast else task.id,
+                "tag": role.name if task.broadcast or not task.tag else task.tag,
+                "match_all": (),
+                "match_some": (),
+                "broadcast": False,
+                "dependencies": needs,
+                "timeout_seconds": task.timeout_seconds or timeouts.get(role.name),
+            }
+            tasks.append(task.model_copy(update=update))
+    return plan.model_copy(update={"tasks": tuple(tasks)})
+
+
+def _matcher(team: Team) -> Matching:
+    """Which roles a task may go to; each combination of tags is worked out once."""
+    known: dict[tuple[object, ...], tuple[Role, ...]] = {}
+
+    def matching(task: TaskSpec) -> tuple[Role, ...]:
+        key = (task.tag, task.match_all, task.match_some)
+        if key not in known:
+            needed = (task.tag, *task.match_all) if task.tag else task.match_all
+            known[key] = team.roles_matching(needed, task.match_some)
+        return known[key]
+
+    return matching
+
+
+def _copy_id(task: TaskSpec, role: Role) -> str:
+    return as_id(f"{task.id}-{role.name}")
+
+
+def _id_findings(plan: Plan) -> list[Finding]:
+    """Ids that are there twice, and dependencies on ids that are not there."""
+    counts = Counter(task.id for task in plan.tasks)
+    found = [
+        Finding("error", f"tasks.{task_id}", f"{count} tasks have this id")
+        for task_id, count in counts.items()
+        if count > 1
+    ]
+    for task in plan.tasks:
+        for need in task.dependencies:
+            if need not in counts:
+                help_ = nearest(need, counts) if len(found) < MAX_FINDINGS and len(counts) <= 50 else ""
+                found.append(Finding("error", f"tasks.{task.id}.dependencies", f"no task has the id {need!r}{help_}"))
+    return found
+
+
+def _cycle_findings(plan: Plan) -> list[Finding]:
+    needs = {task.id: task.dependencies for task in plan.tasks}
+    cycle = cycle_in(needs) if any(needs.values()) else []
+    if not cycle:
+        return []
+    return [Finding("error", f"tasks.{cycle[0]}.dependencies", f"tasks wait for each other: {' → '.join(cycle)}")]
+
+
+def cycle_in(needs: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """One cycle, from a task back to itself along what it waits for; empty when there is none."""
+    missing = {task_id: len(set(ids)) for task_id, ids in needs.items()}
+    readers: dict[str, list[str]] = {}
+    for task_id, ids in needs.items():
+        for need in set(ids):
+            readers.setdefault(need, []).append(task_id)
+    ready = [task_id for task_id, count in missing.items() if count == 0]
+    while ready:
+        done = ready.pop()
+        del missing[done]
+        for reader in readers.get(done, ()):
+            missing[reader] -= 1
+            if missing[reader] == 0:
+                ready.append(reader)
+    if not missing:
+        return []
+    path: dict[str, None] = {}
+    at = next(iter(missing))
+    while at not in path:  # everything left waits for something left, so the walk must come back
+        path[at] = None
+        at = next(need for need in needs[at] if need in missing)
+    walked = list(path)
+    return [*walked[walked.index(at) :], at]
+
+
+def _route_findings(plan: Plan, team: Team, matching: Matching) -> list[Finding]:
+    """Each combination of tags is looked at once, however many tasks have it."""
+    known = set(team.tags)
+    faults: dict[tuple[object, ...], tuple[str, str]] = {}
+    found: list[Finding] = []
+    for task in plan.tasks:
+        key = (task.tag, task.match_all, task.match_some, task.broadcast)
+        if key not in faults:
+            faults[key] = _route_fault(task, team, known, matching)
+        field, text = faults[key]
+        if text:
+            found.append(Finding("error", f"tasks.{task.id}{field}", text))
+            if len(found) >= MAX_FINDINGS:
+                break
+    return found
+
+
+def _route_fault(task: TaskSpec, team: Team, known: set[str], matching: Matching) -> tuple[str, str]:
+    """The field and the reason why nobody can be found for a task; both empty when somebody can."""
+    tags = ((task.tag,) if task.tag else ()) + task.match_all + task.match_some
+    unknown = [tag for tag in tags if tag not in known]
+    if task.tag and (task.match_all or task.match_some):
+        return "", "has a tag and match lists; a task has one or the other"
+    if not tags and not task.broadcast:
+        return "", "names no tag; give it a tag, match_all, match_some or broadcast: true"
+    if unknown:
+        return ".tag" if task.tag else "", f"nobody has the tag {unknown[0]!r}{nearest(unknown[0], known)}"
+    if not matching(task):
+        text = f"no role has all of {list(task.match_all)} and one of {list(task.match_some)}; tags: {_tags(team)}"
+        return "", text
+    return "", ""
+
+
+def _tags(team: Team) -> str:
+    return "; ".join(f"{role.name} = {', '.join(role.tags)}" for role in team.roles)
+
+
+def _size_findings(plan: Plan, budget: Budget, matching: Matching) -> list[Finding]:
+    """Counted after broadcasts are unfolded, because that is what runs."""
+    ids = [task.id for task in plan.tasks if not task.broadcast]
+    ids += [_copy_id(task, role) for task in plan.tasks if task.broadcast for role in matching(task)]
+    most = min(MAX_TASKS, budget.tasks or MAX_TASKS)
+    if len(ids) > most:
+        return [Finding("error", "tasks", f"the plan has {len(ids):,} tasks; the request may have {most:,}")]
+    twice = [task_id for task_id, count in Counter(ids).items() if count > 1]
+    return [
+        Finding("error", f"tasks.{task_id}", "a copy of a broadcast gets this id, which another task has already")
+        for task_id in twice
+    ]
+
+
+def _warnings(plan: Plan, num_tasks: int | None) -> list[Finding]:
+    found: list[Finding] = []
+    if num_tasks is not None and len(plan.tasks) != num_tasks:
+        found.append(Finding("warning", "tasks", f"{num_tasks} tasks were asked for, the plan has {len(plan.tasks)}"))
+    texts = [task.description.strip().lower() for task in plan.tasks]
+    vague = [task.id for task, text in zip(plan.tasks, texts, strict=True) if _VAGUE.fullmatch(text)]
+    if vague:
+        found.append(Finding("warning", "tasks", f"vague descriptions, say what exactly: {_listed(vague)}"))
+    seen: set[tuple[object, ...]] = set()
+    repeated: list[str] = []
+    for task, text in zip(plan.tasks, texts, strict=True):
+        key = (text, task.tag, task.match_all, task.match_some, task.dependencies)
+        if key in seen:
+            repeated.append(task.id)
+        seen.add(key)
+    if repeated:
+        found.append(Finding("warning", "tasks", f"the same work as an earlier task: {_listed(repeated)}"))
+    return found
+
+
+def _listed(ids: list[str]) -> str:
+    more = f" and {len(ids) - 5:,} more" if len(ids) > 5 else ""
+    return ", ".join(ids[:5]) + more

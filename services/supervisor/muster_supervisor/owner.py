@@ -1,0 +1,153 @@
+"""The owner of a request: its lease, its term in the log, and the rule that nothing is written without both."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from muster_agent.model import Model
+from muster_agent.team import Team
+from muster_bus.connection import Bus
+from muster_bus.lease import Delivery, Lease
+from muster_bus.log import RequestLog
+from muster_protocol.errors import MusterError
+from muster_protocol.log import RequestState
+from muster_protocol.messages import Answer, LogBody, PlanMade, Request, Taken, Usage
+from muster_supervisor.decide import reserve_seconds
+
+log = logging.getLogger("muster.supervisor")
+
+
+NOTE_SECONDS = 0.05  # a note takes a millisecond; a broker that is slower must not hold up an answer
+
+
+class LeaseLost(Exception):
+    """The broker may have given the request to somebody else: write nothing."""
+
+
+class Superseded(Exception):
+    """A later owner has taken the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a supervisor works with."""
+
+    bus: Bus
+    team: Team
+    model: Model
+    thinking: asyncio.Semaphore  # held while planning, refining or composing, never while waiting
+    lease_seconds: float
+
+
+class Owner:
+    """One supervisor's hold on one request."""
+
+    def __init__(self, means: Means, request_id: str, request: Request, request_hash: str, delivery: Delivery) -> None:
+        self.means = means
+        self.request = request
+        self.request_hash = request_hash
+        self.delivery = delivery
+        self.log = RequestLog(means.bus, request_id, delivery.headers)
+        self.term = 0
+        self.spent = Usage()  # on plans that came to nothing: in no log entry, but paid
+        self.deadline = delivery.time + (request.deadline_seconds or means.team.limits.deadline_seconds)
+        self.last_moment = self.deadline - reserve_seconds(delivery.time, self.deadline)
+        self._notes: set[asyncio.Task[None]] = set()
+
+    @property
+    def request_id(self) -> str:
+        return self.log.request_id
+
+    @property
+    def state(self) -> RequestState:
+        return self.log.state
+
+    @property
+    def bus(self) -> Bus:
+        return self.means.bus
+
+    @property
+    def lease(self) -> Lease:
+        return self.delivery.lease
+
+    def now(self) -> float:
+        return self.bus.clock.now()
+
+    def seconds_left(self) -> float:
+        """Until work must end so that an answer can be composed."""
+        return max(0.0, self.last_moment - self.now())
+
+    def check(self) -> None:
+        """Raise unless the request is still ours."""
+        if self.term and self.state.term != self.term:
+            raise Superseded
+        if not self.lease.is_held:
+            raise LeaseLost
+
+    async def take_first(self) -> bool:
+        """Begin the first term of a request whose log is empty, in one write; False: the log, now read, is not."""
+        if not self.lease.is_held:
+            raise LeaseLost
+        if not await self.log.compare_and_set(self._taken(), term=0):
+            return False
+        self.term = self.state.term
+        return True
+
+    async def take(self) -> None:
+        """Begin a term: append `taken` and fold everything up to it. Start and takeover are the same."""
+        if not self.lease.is_held:
+            raise LeaseLost
+        instance, delivery = self.bus.sender.instance, self.delivery
+        once = f"{self.request_id}.taken.{instance}.{delivery.sequence}.{delivery.number}"
+        self.term = await self.log.append(self._taken(), once=once)
+
+    async def hand_back(self, delay_seconds: float) -> None:
+        """End the term cleanly; the note tells a later reader that this take was not fruitless."""
+        await self.append(self._taken(handed_back=True), f"{self.request_id}.back.{self.term}")
+        self.lease.hand_back(delay_seconds)
+        log.info("← request %s  handed back", self.request_id)
+
+    async def append(self, body: LogBody, once: str) -> int:
+        """Write under our term; the fold ignores it if somebody else has the request by now."""
+        self.check()
+        return await self.log.append(body, once=once, term=self.term)
+
+    async def compare_and_set(self, body: PlanMade | Answer) -> bool:
+        self.check()
+        return await self.log.compare_and_set(body, term=self.term)
+
+    def note(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something that no step waits for; it ends with the term."""
+        task = asyncio.get_running_loop().create_task(_quietly(work))
+        self._notes.add(task)
+        task.add_done_callback(self._notes.discard)
+
+    async def settle_notes(self) -> None:
+        """Let what is being written land: an answer that meets it would be refused and written again."""
+        if self._notes:
+            await asyncio.wait(self._notes, timeout=NOTE_SECONDS)
+
+    async def close(self) -> None:
+        for note in self._notes:
+            note.cancel()
+        await self.log.close()
+
+    def _taken(self, *, handed_back: bool = False) -> Taken:
+        return Taken(
+            instance=self.bus.sender.instance,
+            delivery=self.delivery.number,
+            team=self.means.team.team,
+            deadline=self.deadline,
+            request_hash=self.request_hash,
+            request_sequence=self.delivery.sequence,
+            handed_back=handed_back,
+        )
+
+
+async def _quietly(work: Callable[[], Awaitable[None]]) -> None:
+    """A note that cannot be written any more is not missed: the next owner finds out by itself."""
+    try:
+        await work()
+    except (LeaseLost, Superseded, MusterError) as error:
+        log.debug("a note was not written: %s", error or type(error).__name__)

@@ -1,0 +1,103 @@
+"""From a request to a plan that the team can carry out: given, unfolded from a map, or made by a model."""
+
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from muster_agent.budget import Limit, fitted
+from muster_agent.model import NOTHING, Ask, Model, PlanBrief, finished
+from muster_agent.patience import ask_patiently
+from muster_agent.team import Team
+from muster_protocol.errors import Invalid, MusterError
+from muster_protocol.messages import Request, Usage
+from muster_protocol.plan import MAX_TASKS, Plan, unfold
+from muster_supervisor.lint import Finding, errors, lint, route
+
+MAX_PLAN_TOKENS = 16_384  # some 150 tasks; a longer list is better asked for as a map
+
+
+class Unplannable(Invalid):
+    """No plan came of the request; `usage` is what trying cost."""
+
+    def __init__(self, reason: str, where: str, usage: Usage) -> None:
+        super().__init__(reason, where)
+        self.usage = usage
+
+
+async def make_plan(request: Request, team: Team, model: Model) -> tuple[Plan, Usage, tuple[str, ...]]:
+    """The plan with a tag for every task, what it cost to make, and what is odd about it."""
+    if refusal := refused(request):
+        raise refusal
+    match request:
+        case Request(plan=Plan() as plan):
+            return _accepted(plan, request, team, NOTHING)
+        case Request(map=over) if over is not None:
+            return _accepted(unfold(over), request, team, NOTHING)
+        case _:
+            return await _by_model(request, team, model)
+
+
+def refused(request: Request) -> Invalid | None:
+    """The first field that this version does not honour: saying so beats ignoring it."""
+    asked = {
+        "approve": request.approve,
+        "answer_schema": request.answer_schema is not None,
+        "conversation": request.conversation is not None,
+        "callback_url": request.callback_url is not None,
+        "replay_of": request.replay_of is not None,
+        "priority": request.priority != "normal",
+        "budget.depth": request.budget.depth is not None,
+    }
+    field = next((name for name, is_set in asked.items() if is_set), None)
+    return Invalid("this version does not honour it; leave it out", field) if field else None
+
+
+async def _by_model(request: Request, team: Team, model: Model) -> tuple[Plan, Usage, tuple[str, ...]]:
+    """The model's plan; one that breaks a rule is sent back once, with what is wrong."""
+    if request.num_tasks is not None and request.num_tasks > MAX_TASKS:
+        raise Invalid(f"at most {MAX_TASKS:,} tasks", "num_tasks")
+    brief = PlanBrief(
+        text=request.text or "",
+        roles=team.cards,
+        persona=team.supervisor.persona,
+        num_tasks=request.num_tasks,
+        max_tasks=request.budget.tasks,
+    )
+    limit = Limit(request.budget.tokens, request.budget.usd)
+    draft, usage = await _draft(brief, model, NOTHING, limit)
+    mistakes = _mistakes(draft, request, team)
+    if mistakes:
+        again = replace(brief, draft=draft, mistakes=tuple(mistakes))
+        draft, usage = await _draft(again, model, usage, limit)
+        if mistakes := _mistakes(draft, request, team):
+            raise Unplannable(f"{model.name} made no valid plan: {'; '.join(mistakes[:5])}", "text", usage)
+    return _accepted(Plan.model_validate_json(draft), request, team, usage)
+
+
+async def _draft(brief: PlanBrief, model: Model, spent: Usage, limit: Limit) -> tuple[str, Usage]:
+    ask = fitted(Ask(brief, max_tokens=MAX_PLAN_TOKENS), model, spent, limit)
+    reply = await ask_patiently(model, ask)
+    try:
+        return finished(reply).text, spent + reply.usage
+    except MusterError as error:
+        raise Unplannable(f"{model.name} made no plan: {error}", "text", spent + reply.usage) from error
+
+
+def _mistakes(draft: str, request: Request, team: Team) -> list[str]:
+    try:
+        plan = Plan.model_validate_json(draft)
+    except ValidationError as error:
+        return [f"{'.'.join(str(p) for p in e['loc'])}: {e['msg']}" for e in error.errors(include_url=False)[:20]]
+    return [str(finding) for finding in errors(lint(plan, team, request.budget, request.num_tasks))]
+
+
+def _accepted(plan: Plan, request: Request, team: Team, usage: Usage) -> tuple[Plan, Usage, tuple[str, ...]]:
+    findings = lint(plan, team, request.budget, request.num_tasks)
+    if wrong := errors(findings):
+        raise Unplannable(_together(wrong), wrong[0].where, usage)
+    return route(plan, team), usage, tuple(str(finding) for finding in findings)
+
+
+def _together(wrong: list[Finding]) -> str:
+    first, *others = wrong
+    return "; ".join([first.text, *(str(finding) for finding in others)])

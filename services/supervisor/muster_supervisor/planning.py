@@ -1,0 +1,64 @@
+"""The plan of a request: made within its time, written once, or the request is refused with the reason."""
+
+import asyncio
+import logging
+
+from muster_bus import telemetry
+from muster_bus.connection import Source
+from muster_protocol.errors import MusterError, Retryable
+from muster_protocol.messages import AnswerStatus, PlanMade, Usage
+from muster_supervisor.answer import give_answer
+from muster_supervisor.decide import GiveAnswer
+from muster_supervisor.owner import Owner
+from muster_supervisor.planner import Unplannable, make_plan
+
+log = logging.getLogger("muster.supervisor")
+
+RETRY_SECONDS = 1.0
+
+
+async def plan(owner: Owner) -> None:
+    """Make the plan and write it, unless another one is there by then."""
+    request, team, model = owner.request, owner.means.team, owner.means.model
+    try:
+        with telemetry.span("plan", telemetry.SpanKind.INTERNAL, {"gen_ai.operation.name": "plan"}):
+            async with asyncio.timeout(owner.seconds_left()), owner.means.thinking:
+                planned, usage, warnings = await make_plan(request, team, model)
+    except TimeoutError:
+        return  # `due` now says that the deadline was reached
+    except Retryable as error:
+        log.warning("… request %s  planning is tried again: %s", owner.request_id, error)
+        await owner.log.changed(min(RETRY_SECONDS, owner.seconds_left()))
+        return
+    except MusterError as error:
+        owner.spent += error.usage if isinstance(error, Unplannable) else Usage()
+        await refuse(owner, str(error))
+        return
+    except Exception as error:
+        log.exception("planning %s broke", owner.request_id)
+        await refuse(owner, f"no plan could be made: {error!r}")
+        return
+    made = PlanMade(
+        plan=planned,
+        text=request.text or planned.goal,
+        team=team.team,
+        request_hash=owner.request_hash,
+        deadline=owner.deadline,
+        in_flight=min(request.in_flight or team.limits.in_flight, team.limits.in_flight),
+        max_attempts=team.limits.max_attempts,
+        timeout_seconds=team.limits.task_timeout_seconds,
+        budget=request.budget,
+        planner=model.name if request.text else "given",
+        warnings=warnings,
+        usage=usage,
+    )
+    if await owner.compare_and_set(made):
+        log.info("☰ plan    %s  %d tasks", owner.request_id, len(planned.tasks))
+
+
+async def refuse(owner: Owner, reason: str) -> None:
+    """Report a request that cannot be done, and answer it all the same."""
+    delivery = owner.delivery
+    source = Source.of(delivery)
+    await owner.bus.report(reason, source, request_id=owner.request_id)
+    await give_answer(owner, GiveAnswer(AnswerStatus.FAILED, reason))

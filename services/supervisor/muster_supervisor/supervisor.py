@@ -1,0 +1,187 @@
+"""The supervisor: pulls requests of its team and attends each of them until it is answered."""
+
+import asyncio
+import hashlib
+import logging
+import time
+
+from muster_agent.model import Model
+from muster_agent.team import Team
+from muster_bus.connection import Bus, Heard, Source
+from muster_bus.lease import Delivery
+from muster_bus.log import RequestLog
+from muster_bus.pull import Pull
+from muster_bus.topology import lease_of, longest_deadline, supervisor_consumer
+from muster_protocol import headers as h
+from muster_protocol import subjects
+from muster_protocol.errors import Invalid, MusterError
+from muster_protocol.messages import Answer, AnswerStatus, Request, Taken
+from muster_supervisor.fate import report_reuse
+from muster_supervisor.owner import Means, Owner
+from muster_supervisor.run import Run
+
+log = logging.getLogger("muster.supervisor")
+
+STARTING = 64  # requests that are being taken at once; one that waits for its tasks takes no slot
+THINKING = 16  # plans and answers that are being composed at once
+
+
+class Supervisor:
+    """Attends the requests of one team."""
+
+    def __init__(self, bus: Bus, team: Team, model: Model) -> None:
+        self.bus = bus
+        self._team = team
+        self._model = model
+        self._runs: dict[str, Run] = {}
+        self._attending: set[asyncio.Task[None]] = set()
+        self._pull: Pull | None = None
+        self._means: Means | None = None
+        self._longest_deadline = 0.0
+
+    @property
+    def turned_at(self) -> float:
+        return self._pull.turned_at if self._pull is not None else time.monotonic()
+
+    async def start(self) -> None:
+        consumer = supervisor_consumer(self._team.team)
+        lease_seconds = await lease_of(self.bus, "REQUESTS", consumer)
+        self._longest_deadline = await longest_deadline(self.bus)
+        self._means = Means(self.bus, self._team, self._model, asyncio.Semaphore(THINKING), lease_seconds)
+        await self.bus.subscribe(subjects.ALL_CONTROL, self._on_control)
+        self.bus.on_reconnect(self._on_reconnect)
+        self._pull = Pull(self.bus, "REQUESTS", [consumer], STARTING, lease_seconds, self._take, self.note_bounce)
+        await self._pull.start()
+        log.info("ready: team %s, model %s", self._team.team, self._model.name)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Hand every request back at its next step; what a step holds up is cancelled."""
+        if self._pull is None:
+            return
+        starting = await self._pull.close()
+        for run in self._runs.values():
+            run.stop()
+        working = {*starting, *self._attending}
+        if working:
+            _, late = await asyncio.wait(working, timeout=grace_seconds / 2)
+            held_up = list(self._runs.values())
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*(run.give_up(grace_seconds / 4) for run in held_up))
+        await self.bus.flush()
+        self._pull.stop()
+
+    async def _take(self, delivery: Delivery) -> None:
+        """Settle what needs no attendance; attend the rest until it waits for others."""
+        request_id = h.request_id_of(delivery.headers, delivery.sequence, delivery.data)
+        request_hash = _request_hash(delivery)
+        if await self._meets_again(request_id, delivery, request_hash):
+            return
+        try:
+            request = self._checked(Request.read(await self._body(delivery)))
+        except Invalid as reason:
+            await self._refuse(delivery, request_id, request_hash, str(reason))
+            return
+        if await self._meets_again(request_id, delivery, request_hash):
+            return  # a copy was quicker while the body was fetched
+        assert self._means is not None
+        log.info("→ request %s  delivery %d", request_id, delivery.number)
+        run = Run(Owner(self._means, request_id, request, request_hash, delivery))
+        self._runs[request_id] = run
+        task = asyncio.get_running_loop().create_task(self._attend(request_id, run))
+        self._attending.add(task)
+        task.add_done_callback(self._attending.discard)
+        await run.parked.wait()
+
+    async def note_bounce(self, delivery: Delivery) -> None:
+        """Handed back before anybody looked at it: noted, or it would count as a take that came to nothing."""
+        request_id = h.request_id_of(delivery.headers, delivery.sequence, delivery.data)
+        note = Taken(
+            instance=self.bus.sender.instance,
+            delivery=delivery.number,
+            team=self._team.team,
+            deadline=delivery.time,
+            request_hash=_request_hash(delivery),
+            request_sequence=delivery.sequence,
+            handed_back=True,
+        )
+        once = f"{request_id}.bounced.{note.instance}.{delivery.sequence}.{delivery.number}"
+        try:
+            await self.bus.store(subjects.results(request_id), note, request_id=request_id, once=once, patience=1.0)
+        except MusterError as error:
+            log.warning("← request %s  hand-back not noted: %s", request_id, error)
+
+    async def _attend(self, request_id: str, run: Run) -> None:
+        try:
+            await run.attend()
+        except Exception:
+            # The lease runs out and the request is taken again; if that never helps it is answered as poison.
+            log.exception("the attendance of %s broke", request_id)
+            run.owner.lease.drop()
+        else:
+            run.owner.lease.drop()  # settled, or not ours; kept alive without a run it would never come again
+        finally:
+            self._runs.pop(request_id, None)
+
+    async def _meets_again(self, request_id: str, delivery: Delivery, request_hash: str) -> bool:
+        """Something that this process attends already came once more."""
+        run = self._runs.get(request_id)
+        if run is None:
+            return False
+        if delivery.sequence == run.owner.delivery.sequence:
+            run.retake(delivery)
+        elif request_hash == run.owner.request_hash:
+            delivery.lease.ack()  # a second copy: the first one is the lease
+        else:
+            await report_reuse(run.owner, delivery)
+            delivery.lease.ack()
+        return True
+
+    def _checked(self, request: Request) -> Request:
+        """A log must outlive its request, also when that was not submitted by our own client."""
+        if (request.deadline_seconds or 0.0) > self._longest_deadline:
+            text = (
+                f"{request.deadline_seconds:g} s are more than the {self._longest_deadline:g} s that are allowed here"
+            )
+            raise Invalid(text, "deadline_seconds")
+        return request
+
+    async def _refuse(self, delivery: Delivery, request_id: str, request_hash: str, reason: str) -> None:
+        """Accepted by the broker, so it gets an answer: that it is invalid, and why."""
+        await self.bus.report(reason, Source.of(delivery), request_id=request_id)
+        known = RequestLog(self.bus, request_id)
+        await known.refresh(fresh=True)
+        while known.state.answer is None and not known.state.request_hash:  # again when an entry came meanwhile
+            answer = Answer(
+                request_id=request_id,
+                status=AnswerStatus.FAILED,
+                text=f"The request is invalid. {reason}",
+                gaps=(reason,),
+                request_hash=request_hash,
+            )
+            await known.compare_and_set(answer, term=known.state.term)
+        delivery.lease.ack()
+
+    async def _body(self, delivery: Delivery) -> bytes:
+        """On requests alone a missing sender is `anonymous`: they come from anywhere."""
+        headers = delivery.headers or {}
+        if h.SENDER in headers:
+            h.checked_sender(headers)
+        if h.KIND in headers:
+            h.checked_kind(headers, {Request.kind: Request})
+        return await self.bus.body_of(delivery.headers, delivery.data)
+
+    def _on_control(self, message: Heard) -> None:
+        run = self._runs.get(subjects.last_token(message.subject))
+        if run is not None and not (message.headers or {}).get(h.SENDER, "").startswith("supervisor/"):
+            run.controlled()
+
+    async def _on_reconnect(self) -> None:
+        for run in self._runs.values():
+            run.controlled()
+
+
+def _request_hash(delivery: Delivery) -> str:
+    """Of the team and the body, so that the same id for another team or text is noticed."""
+    body = (delivery.headers or {}).get(h.BODY_REF, "").encode() or delivery.data
+    return hashlib.sha256(delivery.subject.encode() + b"\n" + body).hexdigest()

@@ -1,0 +1,1 @@
+"""The work: pulls tasks of its tags, runs the role, stores the result, then acks."""

@@ -1,0 +1,76 @@
+"""What a worker says while it works; nobody waits for it, except for the note of a clean hand-back."""
+
+import logging
+import time
+
+from muster_agent.functions import Context
+from muster_bus.connection import Bus
+from muster_bus.lease import Delivery
+from muster_protocol import headers as h
+from muster_protocol import subjects
+from muster_protocol.errors import MusterError
+from muster_protocol.messages import HandedBack, Message, Progress, Started, Task, ToolUsed
+
+log = logging.getLogger("muster.worker")
+
+
+class Events:
+    """The voice of one worker."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    def started(self, task: Task, delivery: Delivery, role: str) -> None:
+        started = Started(
+            request_id=task.request_id,
+            task_id=task.task_id,
+            attempt=task.attempt,
+            worker=self._bus.sender.instance,
+            role=role,
+            delivery=delivery.number,
+            task_sequence=delivery.sequence,
+        )
+        self._tell(started, task)
+
+    def context(self, task: Task) -> Context:
+        """What a role sees beside its task: whom it may tell how it goes."""
+
+        def progress(text: str) -> None:
+            said = Progress(request_id=task.request_id, task_id=task.task_id, attempt=task.attempt, text=text)
+            self._tell(said, task)
+
+        def tool_used(tool: str, seconds: float, error: str | None) -> None:
+            used = ToolUsed(
+                request_id=task.request_id,
+                task_id=task.task_id,
+                attempt=task.attempt,
+                tool=tool,
+                seconds=round(seconds, 4),
+                error=error,
+            )
+            self._tell(used, task)
+
+        return Context(task.context, progress, tool_used)
+
+    async def bounced(self, delivery: Delivery) -> None:
+        """Handed back before anybody looked at it: what it is, its id says."""
+        await self.handed_back(delivery, (delivery.headers or {}).get(h.MESSAGE_ID, ""))
+
+    async def handed_back(self, delivery: Delivery, once: str) -> None:
+        """Stored, so that this delivery of the attempt `once` is not counted as one that failed."""
+        request_id, _, of_request = once.partition(".")
+        task_id, _, attempt = of_request.rpartition(".")
+        try:
+            fields = {"request_id": request_id, "task_id": task_id, "attempt": attempt}
+            instance = self._bus.sender.instance
+            note = HandedBack.of({**fields, "worker": instance, "delivery": delivery.number})
+            back = f"{once}.back.{instance}.{delivery.number}"
+            subject = subjects.events(request_id)
+            await self._bus.store(subject, note, request_id=request_id, once=back, patience=1.0)
+        except MusterError as error:
+            log.warning("… task    %s  hand-back not noted: %s", once, error)
+
+    def _tell(self, event: Message, task: Task) -> None:
+        once = f"{task.once}.{event.kind}.{self._bus.sender.instance}.{time.monotonic_ns()}"
+        subject = subjects.events(task.request_id)
+        self._bus.tell(subject, event, request_id=task.request_id, once=once)

@@ -1,0 +1,64 @@
+"""The worker's sign of life: a card in the `workers` bucket, which forgets who falls silent."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Sequence
+
+from muster_bus.connection import Bus
+from muster_bus.kv import Bucket
+from muster_protocol.errors import MusterError
+
+log = logging.getLogger("muster.worker")
+
+BEAT_SECONDS = 5.0  # the bucket forgets after fifteen
+
+
+class Registry:
+    """Says every few seconds who is here, with which tags and how busy."""
+
+    def __init__(self, bus: Bus, tags: Sequence[str], slots: int, busy: Callable[[], int]) -> None:
+        self._bus = bus
+        self._tags = list(tags)
+        self._slots = slots
+        self._busy = busy
+        self._bucket = Bucket(bus, "workers")
+        self._beating: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Register before the first task comes: the broker's time of it tells what is old and what is late."""
+        await self._register()
+        self._beating = asyncio.get_running_loop().create_task(self._beat())
+
+    async def stop(self) -> None:
+        """Leave at once instead of being missed."""
+        if self._beating is None:
+            return
+        self._beating.cancel()
+        try:
+            async with asyncio.timeout(1.0):
+                await self._bucket.delete(self._bus.sender.instance)
+        except (TimeoutError, MusterError) as error:
+            log.debug("not unregistered: %s", error)
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            await self._register()
+
+    async def _register(self) -> None:
+        card = {
+            "service": "worker",
+            "tags": self._tags,
+            "slots": self._slots,
+            "busy": self._busy(),
+            "time": self._bus.clock.now(),
+        }
+        try:
+            await self._bucket.put(self._bus.sender.instance, json.dumps(card).encode())
+            written = await self._bucket.get(self._bus.sender.instance)
+        except MusterError as error:
+            log.debug("not registered: %s", error)
+            return
+        if written is not None:
+            self._bus.clock.observe(written.time)

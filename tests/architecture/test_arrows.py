@@ -1,0 +1,93 @@
+"""The tree is the architecture: who may import whom, and which modules only think."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from importlinter.cli import lint_imports
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("libs/*/muster_*", "services/*/muster_*", "cli/muster_*")
+PACKAGES = sorted(path for folder in FOLDERS for path in ROOT.glob(folder))
+MODULES = {
+    ".".join((package.name, *path.relative_to(package).with_suffix("").parts)): path
+    for package in PACKAGES
+    for path in package.rglob("*.py")
+}
+MAY_IMPORT = {
+    "muster_protocol": set[str](),
+    "muster_bus": {"muster_protocol"},
+    "muster_client": {"muster_protocol", "muster_bus"},
+    "muster_agent": {"muster_protocol", "muster_bus"},
+    "muster_supervisor": {"muster_protocol", "muster_bus", "muster_client", "muster_agent"},
+    "muster_worker": {"muster_protocol", "muster_bus", "muster_client", "muster_agent"},
+    "muster_coordinator": {"muster_protocol", "muster_bus", "muster_client", "muster_agent"},
+}
+SERVICES = {"muster_supervisor", "muster_worker", "muster_coordinator"}
+MAY_IMPORT["muster_cli"] = {*MAY_IMPORT["muster_supervisor"], *SERVICES}
+
+ONLY_IN = {"nats": "muster_bus.", "anthropic": "muster_agent.claude", "fastapi": "muster_coordinator.api"}
+PURE = [
+    *(name for name in MODULES if name.startswith("muster_protocol.")),
+    "muster_supervisor.decide",
+    "muster_supervisor.lint",
+    "muster_coordinator.conflicts",
+]
+STANDARD = {"collections", "dataclasses", "enum", "hashlib", "heapq", "itertools", "math", "re", "typing"}
+THINKS_ONLY = {*STANDARD, "pydantic", "muster_protocol"}
+ACTS = {"open", "print", "input", "exec", "eval", "__import__"}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Every module that a file names, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Import(names=names):
+                yield from (name.name for name in names)
+            case ast.ImportFrom(module=str(module)):
+                yield module
+            case _:
+                pass
+
+
+def test_import_linter_keeps_its_contracts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(ROOT)
+
+    assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), cache_dir=str(tmp_path), no_logo=True) == 0
+
+
+def test_every_package_has_its_place():
+    assert {package.name for package in PACKAGES} == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_arrows_point_down_only(name: str):
+    package = name.partition(".")[0]
+    ours = {module.partition(".")[0] for module in imported(MODULES[name]) if module.startswith("muster_")}
+
+    assert ours <= {package, *MAY_IMPORT[package]}
+
+
+@pytest.mark.parametrize("library", sorted(ONLY_IN))
+def test_a_library_is_known_in_one_place_only(library: str):
+    knowing = {name for name, path in MODULES.items() if library in {m.partition(".")[0] for m in imported(path)}}
+
+    assert knowing
+    assert all(name.startswith(ONLY_IN[library]) for name in knowing)
+
+
+@pytest.mark.parametrize("name", sorted(PURE))
+def test_what_decides_imports_nothing_that_can_act(name: str):
+    others = set(imported(MODULES[name])) - {"muster_agent.team"}  # values only: what a team file says
+
+    assert {module.partition(".")[0] for module in others} <= THINKS_ONLY
+
+
+@pytest.mark.parametrize("name", sorted(PURE))
+def test_what_decides_calls_nothing_that_acts(name: str):
+    tree = ast.parse(MODULES[name].read_text())
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+
+    assert not called & ACTS
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef | ast.Await)]

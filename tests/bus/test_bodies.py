@@ -1,0 +1,93 @@
+"""Large bodies travel by reference and come back whole, or not at all."""
+
+import asyncio
+
+import pytest
+
+from muster_bus.bodies import BUCKET, MAX_INLINE
+from muster_bus.connection import Bus
+from muster_bus.log import RequestLog, read_log
+from muster_bus.read import read_subject
+from muster_protocol.errors import Invalid
+from muster_protocol.messages import Result
+from tests.bus.wire import api, errors, result, until
+
+LARGE = "x" * 2_000_000
+
+
+async def test_a_large_output_travels_by_reference_and_comes_back_whole(bus: Bus, other: Bus):
+    await RequestLog(bus, "r1").append(result(output=LARGE), once="one")
+
+    (raw,) = await read_subject(other.nc, "RESULTS", "results.r1")
+    (entry,) = await read_log(other, "r1")
+
+    assert raw.data == b""
+    assert isinstance(entry.body, Result)
+    assert entry.body.output == LARGE
+
+
+async def test_a_large_output_reaches_those_who_listen(bus: Bus, other: Bus):
+    listener = RequestLog(other, "r1")
+    await listener.open()
+
+    sequence = await RequestLog(bus, "r1").append(result(output=LARGE), once="one")
+
+    assert await listener.changed(timeout=10)
+    assert listener.state.last_sequence == sequence
+    await listener.close()
+
+
+async def test_a_body_that_was_tampered_with_is_invalid(bus: Bus):
+    reference = await bus.bodies.put(LARGE.encode())
+    name, _, _ = reference.partition(".")
+    bucket = await bus.nc.jetstream().object_store(BUCKET)
+    await bucket.put(name, b"y" * len(LARGE))
+
+    with pytest.raises(Invalid, match=f"body-ref: the stored body does not match {name}"):
+        await bus.body_of({"body-ref": reference}, b"")
+
+
+async def test_a_body_that_is_missing_is_invalid(bus: Bus):
+    with pytest.raises(Invalid, match="body-ref: no body is stored under"):
+        await bus.body_of({"body-ref": f"{'0' * 64}.700000"}, b"")
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["", "short.1", f"{'0' * 64}.x", f"{'0' * 64}.²", f"{'0' * 64}.99999999", f"{'0' * 64}.{'9' * 5000}"],
+    ids=["none", "short", "letter", "power", "large", "long"],
+)
+async def test_a_reference_that_is_none_is_invalid(bus: Bus, reference: str):
+    with pytest.raises(Invalid, match=r"is not <sha256>\.<bytes>"):
+        await bus.body_of({"body-ref": reference}, b"")
+
+
+async def test_a_body_whose_bytes_are_replaced_while_it_is_fetched_comes_back_whole(bus: Bus, other: Bus):
+    """Storing the same body again takes the old bytes away, also from somebody who is just fetching them."""
+    reference = await bus.bodies.put(LARGE.encode())
+    await api(bus, f"STREAM.PURGE.OBJ_{BUCKET}", {"filter": f"$O.{BUCKET}.C.>"})
+    fetching = asyncio.create_task(other.bodies.get(reference))
+    await until(lambda: other.nc.stats["out_msgs"] >= 3, "the bytes were asked for")
+
+    await bus.bodies.put(LARGE.encode())
+
+    async with asyncio.timeout(10):
+        assert await fetching == LARGE.encode()
+
+
+async def test_a_body_that_is_too_large_to_travel_inside_is_invalid(bus: Bus):
+    with pytest.raises(Invalid, match=f"body-ref: the body has {MAX_INLINE + 1} bytes"):
+        await bus.body_of(None, b"x" * (MAX_INLINE + 1))
+
+
+async def test_an_entry_whose_body_is_missing_is_one_error_and_its_neighbours_count(bus: Bus):
+    log = RequestLog(bus, "r1")
+    await log.append(result("t1"), once="one")
+    headers = {"sender": "worker/w1", "kind": "result", "body-ref": f"{'0' * 64}.700000"}
+    await bus.publisher.store("results.r1", b"", headers)
+    await log.append(result("t2"), once="two")
+
+    entries = await read_log(bus, "r1")
+
+    assert [entry.sequence for entry in entries] == [1, 3]
+    assert len(await errors(bus)) == 1

@@ -1,0 +1,271 @@
+"""The client against a real broker and a log that is written by hand."""
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import nats
+import pytest
+
+from muster_bus.connection import Bus
+from muster_bus.embedded import Server
+from muster_bus.read import read_subject
+from muster_bus.topology import Settings, provision
+from muster_client import Client, Told
+from muster_protocol import subjects
+from muster_protocol.errors import BrokerAway, Invalid
+from muster_protocol.headers import Sender
+from muster_protocol.log import Entry
+from muster_protocol.messages import (
+    Answer,
+    AnswerStatus,
+    LogBody,
+    PlanMade,
+    Progress,
+    Request,
+    Reservation,
+    Reserved,
+    Result,
+    ResultStatus,
+    Taken,
+)
+from muster_protocol.plan import Plan, TaskSpec
+
+SETTINGS = Settings(lease_seconds=1, ack_wait_seconds=1, results_age=timedelta(hours=2))
+PLAN = Plan(tasks=(TaskSpec(id="a", description="look", tag="math"), TaskSpec(id="b", description="see", tag="math")))
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    server = Server(tmp_path)
+    await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+async def owner(server: Server) -> AsyncIterator[Bus]:
+    bus = await Bus.connect(server.url, Sender("supervisor", "s1"))
+    await provision(bus, SETTINGS, ["default"], ["math"])
+    yield bus
+    await bus.close()
+
+
+@pytest.fixture
+async def client(server: Server, owner: Bus) -> AsyncIterator[Client]:
+    assert owner.connected.is_set()
+    async with await Client.connect(server.url) as client:
+        yield client
+
+
+class Owner:
+    """Writes a request's log as a supervisor and its workers would."""
+
+    def __init__(self, bus: Bus, request_id: str) -> None:
+        self.bus, self.request_id, self.term = bus, request_id, 0
+
+    async def write(self, body: LogBody) -> int:
+        stored = await self.bus.store(
+            subjects.results(self.request_id),
+            body,
+            request_id=self.request_id,
+            once=secrets.token_hex(8),
+            term=self.term,
+        )
+        return stored.sequence
+
+    async def plan(self) -> None:
+        taken = Taken(instance="s1", delivery=1, team="default", deadline=9e9, request_hash="x", request_sequence=1)
+        self.term = await self.write(taken)
+        await self.write(PlanMade(plan=PLAN, team="default", request_hash="x", deadline=9e9, in_flight=8))
+        attempts = tuple(Reservation(task_id=task.id, attempt=1, timeout_seconds=60) for task in PLAN.tasks)
+        await self.write(Reserved(attempts=attempts))
+
+    async def result(self, task_id: str, output: str, attempt: int = 1) -> None:
+        result = Result(
+            request_id=self.request_id,
+            task_id=task_id,
+            attempt=attempt,
+            status=ResultStatus.DONE,
+            output=output,
+            worker="w1",
+            role="math",
+        )
+        await self.write(result)
+
+    async def answer(self, text: str) -> None:
+        await self.write(Answer(request_id=self.request_id, status=AnswerStatus.DONE, text=text))
+
+
+async def test_a_submitted_request_is_kept_with_all_its_headers(client: Client, owner: Bus):
+    request_id = await client.submit("what is it?", deadline_seconds=60)
+
+    (stored,) = await read_subject(owner.nc, "REQUESTS", "requests.default")
+
+    assert stored.headers["Nats-Msg-Id"] == request_id
+    assert stored.headers["request-id"] == request_id
+    assert stored.headers["sender"].startswith("client/")
+    assert stored.headers["kind"] == "request"
+    assert stored.headers["schema"] == "1"
+    assert stored.headers["traceparent"].startswith("00-")
+    assert json.loads(stored.data)["text"] == "what is it?"
+
+
+async def test_an_id_that_the_caller_chose_travels_in_the_body_and_not_as_message_id(client: Client, owner: Bus):
+    first = await client.submit("what is it?", id="mine")
+    again = await client.submit("what is it?", id="mine")
+
+    stored = await read_subject(owner.nc, "REQUESTS", "requests.default")
+
+    assert first == again == "mine"
+    assert ["Nats-Msg-Id" in raw.headers for raw in stored] == [False, False]
+    assert [Request.read(raw.data).id for raw in stored] == ["mine", "mine"]
+
+
+async def test_the_answer_arrives_whether_it_is_awaited_before_or_after_it_was_written(client: Client, owner: Bus):
+    request_id = await client.submit(plan=PLAN)
+    waiting = asyncio.create_task(client.answer(request_id, timeout=10))
+    hand = Owner(owner, request_id)
+    await hand.plan()
+    await hand.result("a", "1")
+    await hand.answer("it is 1")
+
+    assert (await waiting).text == "it is 1"
+    assert (await client.answer(request_id, timeout=10)).text == "it is 1"
+
+
+async def test_an_answer_of_a_former_owner_does_not_count(client: Client, owner: Bus):
+    former, current = Owner(owner, "r1"), Owner(owner, "r1")
+    await former.plan()
+    current.term = await current.write(
+        Taken(instance="s2", delivery=2, team="default", deadline=9e9, request_hash="x", request_sequence=1)
+    )
+    await former.answer("too late")
+    await current.answer("right")
+
+    assert (await client.answer("r1", timeout=10)).text == "right"
+
+
+async def test_results_are_those_that_count_and_end_with_the_answer(client: Client, owner: Bus):
+    hand = Owner(owner, "r1")
+    await hand.plan()
+    await hand.result("a", "first")
+    await hand.result("a", "second finisher")
+    await hand.result("zzz", "of no task")
+    await hand.result("b", "other")
+    await hand.answer("done")
+
+    async with asyncio.timeout(10):
+        outputs = [result.output async for result in client.results("r1")]
+
+    assert outputs == ["first", "other"]
+
+
+async def test_happenings_are_the_whole_log_in_order_with_events_between(client: Client, owner: Bus):
+    hand = Owner(owner, "r1")
+    await hand.plan()
+    kinds: list[str] = []
+    said = Progress(request_id="r1", task_id="a", attempt=1, text="half")
+    async with asyncio.timeout(10):
+        async for happening in client.happenings("r1"):
+            kinds.append(happening.body.kind)
+            if isinstance(happening, Entry) and happening.body.kind == "reserved":
+                owner.tell(subjects.events("r1"), said, request_id="r1", once="p1")
+            if isinstance(happening, Told):
+                await hand.result("a", "1")
+                await hand.answer("done")
+
+    assert kinds == ["taken", "plan", "reserved", "progress", "result", "answer"]
+
+
+async def test_garbage_in_the_log_is_reported_and_does_not_stop_a_follower(client: Client, owner: Bus):
+    hand = Owner(owner, "r1")
+    await hand.plan()
+    waiting = asyncio.create_task(client.answer("r1", timeout=10))
+    await owner.publisher.store("results.r1", b"{", {"sender": "worker/w1", "kind": "result"})
+    await owner.publisher.store("results.r1", b"{", {"sender": "worker/w1", "kind": "nonsense"})
+    await owner.publisher.store("results.r1", b"no headers", {})
+    await hand.answer("done")
+
+    assert (await waiting).text == "done"
+
+
+async def test_the_answer_is_found_after_the_broker_was_killed_and_came_back(
+    client: Client, owner: Bus, server: Server
+):
+    hand = Owner(owner, "r1")
+    await hand.plan()
+    waiting = asyncio.create_task(client.answer("r1", timeout=30))
+
+    server.kill()
+    await server.start()
+    await hand.answer("done")
+
+    assert (await waiting).text == "done"
+
+
+async def test_the_state_is_the_fold_of_the_log(client: Client, owner: Bus):
+    hand = Owner(owner, "r1")
+    await hand.plan()
+    await hand.result("a", "1")
+
+    state = await client.state("r1")
+
+    assert {task_id: task.status.value for task_id, task in state.tasks.items()} == {"a": "done", "b": "running"}
+
+
+async def test_a_cancel_is_kept_on_control(client: Client, owner: Bus):
+    await client.cancel("r1", "enough")
+
+    (stored,) = await read_subject(owner.nc, "CONTROL", "control.r1")
+
+    assert stored.headers["kind"] == "cancel"
+    assert json.loads(stored.data) == {"request_id": "r1", "reason": "enough"}
+
+
+async def test_an_unknown_team_is_a_clear_error(client: Client):
+    with pytest.raises(Invalid, match="no team 'nobody' is provisioned; teams: default"):
+        await client.submit("hello", team="nobody")
+
+
+async def test_a_deadline_longer_than_the_log_lives_is_refused(client: Client):
+    with pytest.raises(Invalid, match=r"deadline_seconds: 7200 s are more than the 3600 s"):
+        await client.submit("hello", deadline_seconds=7200)
+
+
+async def test_a_wrong_field_is_named(client: Client):
+    with pytest.raises(Invalid, match=r"plan\.tasks\.0\.description"):
+        await client.submit(plan={"tasks": [{"id": "a", "tag": "math"}]})
+    with pytest.raises(Invalid, match="exactly one of text, plan or map"):
+        await client.submit()
+
+
+async def test_no_answer_in_time_is_a_timeout(client: Client):
+    with pytest.raises(TimeoutError, match="no answer to r1"):
+        await client.answer("r1", timeout=0.2)
+
+
+async def test_headers_are_heard_as_the_broker_s_own_client_hears_them(owner: Bus, server: Server):
+    plain = await nats.connect(server.url)
+    heard = [await nc.subscribe("odd") for nc in (plain, owner.nc)]
+    await plain.flush()
+    await owner.nc.flush()
+    headers = {"sender": "worker/w1", "Nats-Msg-Id": "a:b: c", "text": "  zwölf\t", "empty": "", "a-b_c": "é"}
+    await plain.publish("odd", b"", headers=headers)
+
+    first, second = [await subscription.next_msg(5) for subscription in heard]
+
+    assert second.headers == first.headers
+    assert second.headers is not None
+    assert second.headers["Nats-Msg-Id"] == "a:b: c"
+    await plain.close()
+
+
+async def test_a_broker_that_is_not_there_is_said_so(server: Server):
+    server.kill()
+
+    with pytest.raises(BrokerAway, match="no NATS server answers"):
+        await Client.connect(server.url)

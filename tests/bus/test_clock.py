@@ -1,0 +1,72 @@
+"""Broker time follows the largest lead seen in the last two windows."""
+
+import pytest
+
+from muster_bus.clock import WINDOW_SECONDS, BrokerClock
+
+
+class Hands:
+    """A local clock that goes when it is told to."""
+
+    def __init__(self) -> None:
+        self.passed = 0.0
+        self.set_by = 0.0
+
+    def time(self) -> float:
+        return 1000.0 + self.passed + self.set_by
+
+    def monotonic(self) -> float:
+        return self.passed
+
+
+@pytest.fixture
+def local(monkeypatch: pytest.MonkeyPatch) -> Hands:
+    hands = Hands()
+    monkeypatch.setattr("muster_bus.clock.time", hands)
+    return hands
+
+
+def test_local_time_is_taken_until_the_broker_was_heard(local: Hands):
+    assert BrokerClock().now() == local.time()
+
+
+def test_the_largest_lead_counts_because_messages_only_arrive_late(local: Hands):
+    clock = BrokerClock()
+
+    clock.observe(local.time() + 4)
+    clock.observe(local.time() + 5)
+    clock.observe(local.time() + 3)
+
+    assert clock.now() == local.time() + 5
+
+
+def test_a_broker_behind_local_time_is_followed_too(local: Hands):
+    clock = BrokerClock()
+
+    clock.observe(local.time() - 8)
+
+    assert clock.now() == local.time() - 8
+
+
+def test_a_lead_is_kept_for_a_second_window_and_then_forgotten(local: Hands):
+    clock = BrokerClock()
+    clock.observe(local.time() + 5)
+
+    local.passed += WINDOW_SECONDS + 1
+    clock.observe(local.time() + 1)
+    in_the_second_window = clock.now() - local.time()
+    local.passed += WINDOW_SECONDS + 1
+    clock.observe(local.time() + 1)
+    in_the_third_window = clock.now() - local.time()
+
+    assert (in_the_second_window, in_the_third_window) == (5, 1)
+
+
+def test_setting_the_local_clock_does_not_move_broker_time(local: Hands):
+    clock = BrokerClock()
+    clock.observe(local.time())
+    before = clock.now()
+
+    local.set_by = 3600.0
+
+    assert clock.now() == before

@@ -1,0 +1,187 @@
+"""A lease is kept by confirmed keep-alives, settled once, and silent when it is lost."""
+
+import asyncio
+import time
+
+from muster_bus.connection import Bus
+from muster_bus.embedded import Server
+from muster_bus.lease import TRIES_PER_LEASE, Lease
+from tests.bus.conftest import Connect, Pulling
+from tests.bus.wire import Gate, Spy, consumer, go_on, pause, put_task, until, until_asked
+
+ACK_WAIT = 1.0
+
+
+async def lose(lease: Lease) -> None:
+    """Wait until it is lost, and until no confirmation that is under way can bring it back."""
+    await until(lambda: time.monotonic() - lease.confirmed_at > ACK_WAIT * 1.6, "the lease is lost")
+    assert not lease.is_held
+
+
+async def test_an_ack_removes_the_message(bus: Bus, pulling: Pulling):
+    hands = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
+    await put_task(bus, "slow", "one")
+
+    (await hands.next()).lease.ack()
+
+    async def is_gone() -> bool:
+        info = await consumer(bus, "w_slow")
+        return info["num_ack_pending"] == info["num_pending"] == 0
+
+    await until_asked(is_gone, "the message is gone", within=5)
+
+
+async def test_what_is_handed_back_comes_again_at_once(bus: Bus, other: Bus, pulling: Pulling):
+    first = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
+    await put_task(bus, "slow", "one")
+    delivery = await first.next()
+    second = await pulling(other, ["w_slow"], slots=1, ack_wait=60)
+
+    delivery.lease.hand_back()
+    again = await second.next(within=2)
+
+    assert (again.sequence, again.number) == (delivery.sequence, 2)
+
+
+async def test_what_is_handed_back_with_a_delay_comes_again_after_it(bus: Bus, other: Bus, pulling: Pulling):
+    first = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
+    await put_task(bus, "slow", "one")
+    delivery = await first.next()
+    second = await pulling(other, ["w_slow"], slots=1, ack_wait=60)
+    began = time.monotonic()
+
+    delivery.lease.hand_back(delay_seconds=0.6)
+    await second.next(within=5)
+
+    assert time.monotonic() - began >= 0.55
+
+
+async def test_a_lease_is_settled_once(bus: Bus, other: Bus, pulling: Pulling):
+    spy = await Spy.on(other, "$JS.ACK.TASKS.w_slow.>")
+    hands = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
+    await put_task(bus, "slow", "one")
+    delivery = await hands.next()
+
+    delivery.lease.ack()
+    delivery.lease.ack()
+    delivery.lease.hand_back()
+    await bus.flush()
+    await other.flush()
+
+    assert spy.words_about(delivery) == [b"+ACK"]
+
+
+async def test_a_lease_is_kept_for_several_ack_waits(bus: Bus, other: Bus, pulling: Pulling):
+    spy = await Spy.on(other, "$JS.ACK.TASKS.w_a.>")
+    holder = await pulling(bus, ["w_a"], slots=1)
+    await put_task(bus, "a", "one")
+    delivery = await holder.next()
+    next_in_line = await pulling(other, ["w_a"], slots=1)
+
+    await until(lambda: len(spy.words_about(delivery)) >= 25, "it was kept alive for more than two ack waits")
+
+    assert delivery.lease.is_held
+    assert next_in_line.got.empty()
+
+
+async def test_a_lease_that_the_broker_does_not_confirm_is_lost_and_silent(
+    bus: Bus, other: Bus, broker: Server, pulling: Pulling
+):
+    spy = await Spy.on(other, "$JS.ACK.TASKS.w_a.>")
+    former = await pulling(bus, ["w_a"], slots=1)
+    await put_task(bus, "a", "one")
+    lost = await former.next()
+    next_in_line = await pulling(other, ["w_a"], slots=1)
+    await other.flush()
+
+    pause(broker)
+    await lose(lost.lease)
+    go_on(broker)
+    held = await next_in_line.next()
+    await bus.flush()  # what was sent before the loss has arrived now
+    await other.flush()
+    said_before = len(spy.words_about(lost))
+    lost.lease.hand_back()
+    await lost.lease.confirm()
+    await until(lambda: len(spy.words_about(held)) >= 15, "the next holder keeps it for longer than an ack wait")
+
+    assert said_before <= 2 * TRIES_PER_LEASE
+    assert len(spy.words_about(lost)) == said_before
+    assert held.number == 2
+    assert held.lease.is_held
+    assert next_in_line.got.empty()
+
+
+async def test_a_lost_lease_is_not_handed_back_from_its_next_holder(
+    bus: Bus, other: Bus, broker: Server, pulling: Pulling
+):
+    former = await pulling(bus, ["w_a"], slots=1)
+    await put_task(bus, "a", "one")
+    lost = await former.next()
+    next_in_line = await pulling(other, ["w_a"], slots=2)
+    await other.flush()
+    pause(broker)
+    await lose(lost.lease)
+    go_on(broker)
+    held = await next_in_line.next()
+
+    lost.lease.hand_back()
+    await bus.flush()
+
+    assert await held.lease.confirm()
+    assert next_in_line.got.empty()
+
+
+async def test_what_a_former_holder_said_while_it_was_cut_off_is_not_said_when_it_is_back(
+    bus: Bus, other: Bus, gate: Gate, connect: Connect, pulling: Pulling
+):
+    spy = await Spy.on(other, "$JS.ACK.TASKS.w_a.>")
+    behind = await connect(gate.url)
+    former = await pulling(behind, ["w_a"], slots=1)
+    await put_task(bus, "a", "one")
+    await put_task(bus, "a", "two")
+    handed = await former.next()
+    more = await pulling(behind, ["w_a"], slots=1)
+    kept = await more.next()
+    await gate.shut()
+    await until(lambda: not behind.connected.is_set(), "the connection is lost")
+    assert handed.lease.is_held
+
+    handed.lease.hand_back()
+    await lose(kept.lease)
+    next_in_line = await pulling(other, ["w_a"], slots=4)
+    numbers = [(await next_in_line.next()).number, (await next_in_line.next()).number]
+    said_before = spy.words_about(handed) + spy.words_about(kept)
+    await gate.open()
+    await until(behind.connected.is_set, "the former holder is back")
+    await behind.flush()
+    await other.flush()
+
+    assert numbers == [2, 2]
+    assert spy.words_about(handed) + spy.words_about(kept) == said_before
+    assert next_in_line.got.empty()
+
+
+async def test_a_handler_that_forgets_its_lease_keeps_it_while_the_process_lives(bus: Bus, pulling: Pulling):
+    hands = await pulling(bus, ["w_a"], slots=1)
+    await put_task(bus, "a", "one")
+    delivery = await hands.next()
+
+    hands.let_go(delivery)
+    await until(lambda: not hands.pull.running, "the slot is free")
+    first = delivery.lease.confirmed_at
+    await until(lambda: delivery.lease.confirmed_at > first, "the lease is kept on")
+
+    assert delivery.lease.is_held
+
+
+async def test_confirming_asks_the_broker(bus: Bus, broker: Server, pulling: Pulling):
+    hands = await pulling(bus, ["w_a"], slots=1)
+    await put_task(bus, "a", "one")
+    delivery = await hands.next()
+
+    assert await delivery.lease.confirm()
+
+    broker.kill()
+    async with asyncio.timeout(2):
+        assert not await delivery.lease.confirm()

@@ -1,0 +1,243 @@
+"""A request's log: read whole, woken by what the broker repeats, written with compare-and-set."""
+
+import asyncio
+
+import pytest
+
+from muster_bus.connection import Bus
+from muster_bus.embedded import Server
+from muster_bus.log import RequestLog, read_log
+from muster_bus.publish import Lost
+from muster_bus.read import read_subject
+from muster_protocol.messages import Result
+from tests.bus.conftest import Connect
+from tests.bus.wire import Gate, Spy, answer, plan, result, taken, until
+
+LARGE = "x" * 2_000_000
+
+
+async def opened(bus: Bus, request_id: str = "r1") -> RequestLog:
+    log = RequestLog(bus, request_id)
+    await log.open()
+    await bus.flush()
+    return log
+
+
+async def reaches(log: RequestLog, sequence: int, within: float = 10.0) -> None:
+    """Wait as an owner does: by `changed` alone."""
+    async with asyncio.timeout(within):
+        while log.state.last_sequence < sequence:
+            await log.changed(timeout=within)
+
+
+@pytest.mark.parametrize("is_fresh", [True, False])
+async def test_a_log_of_2500_entries_is_read_whole(bus: Bus, is_fresh: bool):
+    storing = (bus.store("results.r1", result(f"t{n}"), request_id="r1", once=f"{n}") for n in range(2500))
+    await asyncio.gather(*storing)
+
+    entries = await read_log(bus, "r1", fresh=is_fresh)
+
+    assert [entry.sequence for entry in entries] == list(range(1, 2501))
+
+
+async def test_a_read_is_of_one_subject_after_a_sequence_and_a_page_is_its_beginning(bus: Bus):
+    for n in range(4):
+        await bus.publisher.store(f"results.r{n % 2}", str(n).encode(), {})
+
+    after = await read_subject(bus.nc, "RESULTS", "results.r1", 2, fresh=True)
+    page = await read_subject(bus.nc, "RESULTS", "results.r1", is_page=True)
+
+    assert [raw.data for raw in after] == [b"3"]
+    assert [raw.data for raw in page] == [b"1", b"3"]
+
+
+async def test_a_fresh_read_ends_at_the_leader_of_the_stream(bus: Bus, other: Bus):
+    leader_asked = await Spy.on(other, "$JS.API.STREAM.MSG.GET.RESULTS")
+    log = RequestLog(bus, "r1")
+
+    await log.refresh(fresh=False)
+    await other.flush()
+    asked_for_any = len(leader_asked.heard)
+    await log.refresh()
+    await other.flush()
+
+    assert (asked_for_any, len(leader_asked.heard)) == (0, 1)
+
+
+async def test_what_is_repeated_is_folded_in_order_without_a_read(bus: Bus, other: Bus):
+    listener, owner = await opened(other), await opened(bus)
+    reads = await Spy.on(bus, "$JS.API.DIRECT.GET.RESULTS")
+
+    term = await owner.append(taken(), once="taken")
+    await owner.compare_and_set(plan(), term=term)
+    last = await owner.append(result(), once="result")
+    await reaches(listener, last)
+    await bus.flush()
+
+    assert listener.state == owner.state
+    assert listener.state.plan is not None
+    assert reads.heard == []
+
+
+async def test_entries_from_before_it_listened_are_noticed_as_a_gap(bus: Bus, other: Bus):
+    owner = await opened(bus)
+    term = await owner.append(taken(), once="taken")
+    await owner.compare_and_set(plan(), term=term)
+    listener = await opened(other)
+
+    last = await owner.append(result(), once="result")
+    await reaches(listener, last)
+
+    assert listener.state == owner.state
+    assert listener.state.term == term
+
+
+async def test_a_repetition_that_was_lost_is_noticed_at_the_next(bus: Bus, gate: Gate, connect: Connect):
+    listener, owner = await opened(await connect(gate.url)), await opened(bus)
+    await reaches(listener, await owner.append(taken(), once="taken"))
+
+    gate.is_deaf = True
+    await owner.compare_and_set(plan("lost"), term=owner.state.term)
+    await bus.flush()
+    gate.is_deaf = False
+    last = await owner.append(result(), once="next")
+    await reaches(listener, last)
+
+    assert listener.state == owner.state
+    assert listener.state.plan is not None
+
+
+async def test_entries_from_while_the_connection_was_lost_are_read_when_it_is_back(
+    bus: Bus, gate: Gate, connect: Connect
+):
+    listener, owner = await opened(await connect(gate.url)), await opened(bus)
+    await reaches(listener, await owner.append(taken(), once="taken"))
+
+    await gate.shut()
+    last = await owner.append(result(), once="meanwhile")
+    await gate.open()
+    await reaches(listener, last)
+
+    assert listener.state == owner.state
+
+
+async def test_an_entry_that_comes_while_the_log_is_read_is_not_slept_through(bus: Bus, other: Bus):
+    writer = RequestLog(bus, "r1")
+    await writer.append(taken(), once="taken")
+    for n in range(8):
+        await writer.append(result(f"t{n}", LARGE), once=f"{n}")
+    listener = await opened(other)
+    await bus.store("results.r1", result("gap"), request_id="r1", once="gap")
+    reading = asyncio.create_task(reaches(listener, 11, within=5))
+    await until(lambda: listener.state.last_sequence > 0, "the log is being read")
+
+    stored = await bus.store("results.r1", result("late"), request_id="r1", once="late")
+
+    assert stored.sequence == 11
+    await reading
+
+
+async def test_an_append_returns_when_its_entry_is_folded(bus: Bus, other: Bus):
+    owner, worker = await opened(bus), RequestLog(other, "r1")
+
+    for n in range(50):
+        assert worker.state.last_sequence < await worker.append(result(f"t{n}"), once=f"w{n}")
+        sequence = await owner.append(result(f"u{n}"), once=f"o{n}")
+        assert owner.state.last_sequence == sequence
+        assert worker.state.last_sequence == sequence - 1
+
+
+async def test_of_two_writers_of_a_plan_exactly_one_wins_and_the_other_learns_it(
+    bus: Bus, broker: Server, connect: Connect
+):
+    peer = await connect(broker.url, "supervisor", "s2")
+    for n in range(20):
+        one, two = await opened(bus, f"r{n}"), await opened(peer, f"r{n}")
+        term = await one.append(taken(), once=f"taken{n}")
+        await two.refresh()
+
+        won = await asyncio.gather(
+            one.compare_and_set(plan("one"), term=term), two.compare_and_set(plan("two"), term=term)
+        )
+
+        assert sorted(won) == [False, True]
+        goals = [log.state.plan.goal for log in (one, two) if log.state.plan]
+        assert goals == ["one" if won[0] else "two"] * 2
+        assert len(await read_subject(bus.nc, "RESULTS", f"results.r{n}", fresh=True)) == 2
+
+
+async def test_a_plan_that_does_not_count_does_not_swallow_the_next(bus: Bus):
+    """A supervisor that takes a request again may plan again, whatever it wrote in its former term."""
+    log = await opened(bus)
+    former = await log.append(taken(delivery=1), once="one")
+    current = await log.append(taken(delivery=2), once="two")
+
+    assert await log.compare_and_set(plan("former"), term=former)
+    assert log.state.plan is None
+    assert await log.compare_and_set(plan("current"), term=current)
+
+    assert log.state.plan is not None
+    assert log.state.plan.goal == "current"
+
+
+async def test_a_stray_entry_before_the_plan_does_not_block_the_plan(bus: Bus, other: Bus):
+    await bus.publisher.store("results.r1", b"stray", {})
+    log = await opened(bus)
+    term = await log.append(taken(), once="taken")
+    await RequestLog(other, "r1").append(result("t9"), once="stray")
+    await reaches(log, 3)
+
+    assert await log.compare_and_set(plan(), term=term)
+    assert log.state.plan is not None
+
+
+async def test_an_answer_is_not_written_over_a_result_that_was_not_seen(bus: Bus, other: Bus):
+    log = RequestLog(bus, "r1")
+    term = await log.append(taken(), once="taken")
+    await log.compare_and_set(plan(), term=term)
+    seen = await RequestLog(other, "r1").append(result("t1"), once="unseen")
+
+    assert not await log.compare_and_set(answer(), term=term)
+
+    assert log.state.last_sequence == seen
+    assert await log.compare_and_set(answer(), term=term)
+    assert log.state.answer == answer()
+
+
+async def test_refused_and_repeated_writes_are_heard_on_results_but_are_in_no_log(bus: Bus, other: Bus):
+    plain = await Spy.on(other, "results.r1")
+    listener, owner = await opened(other), await opened(bus)
+    term = await owner.append(taken(), once="taken")
+
+    with pytest.raises(Lost):
+        await bus.store("results.r1", plan("refused"), request_id="r1", once="p", term=term, expected=0)
+    await bus.store("results.r1", result("t1", "again"), request_id="r1", once="taken", term=term)
+    last = await owner.append(result("t2"), once="last")
+    await reaches(listener, last)
+
+    assert [(message.headers or {})["kind"] for message in plain.heard] == ["taken", "plan", "result", "result"]
+    assert listener.state == owner.state
+    assert listener.state.plan is None
+    assert last == 2
+
+
+async def test_a_wait_for_news_ends_when_none_comes_and_when_something_else_wakes_it(bus: Bus):
+    log = await opened(bus)
+
+    assert not await log.changed(timeout=0.05)
+    log.wake()
+    assert await log.changed(timeout=5)
+
+
+async def test_a_log_is_read_after_the_broker_was_killed(bus: Bus, broker: Server):
+    log = await opened(bus)
+    await log.append(taken(), once="taken")
+
+    broker.kill()
+    await broker.start()
+    await log.append(result(output="after"), once="after")
+
+    entries = await read_log(bus, "r1", fresh=True)
+    assert [entry.body.kind for entry in entries] == ["taken", "result"]
+    assert isinstance(entries[1].body, Result)
+    assert log.state.last_sequence == 2

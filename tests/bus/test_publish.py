@@ -1,0 +1,249 @@
+"""Publishing: stored once or refused with a reason, whatever happens to the broker meanwhile."""
+
+import asyncio
+import time
+
+import pytest
+
+from muster_bus.connection import PENDING_BYTES, Bus
+from muster_bus.embedded import Server
+from muster_bus.publish import MAX_IN_FLIGHT, Lost, NoStream, Outgoing
+from muster_bus.read import read_subject
+from muster_bus.topology import delete_message
+from muster_protocol.errors import BrokerAway, Invalid
+from tests.bus.conftest import Connect
+from tests.bus.wire import Gate, Spy, change_stream, go_on, pause, result, until, until_asked
+
+LARGE = 400_000  # bytes; twenty and some fill the buffer
+
+
+async def test_everything_is_stored_once_though_the_broker_is_killed_meanwhile(bus: Bus, broker: Server):
+    storing = [
+        asyncio.create_task(bus.store("results.r1", result(f"t{n}"), request_id="r1", once=f"id{n}"))
+        for n in range(400)
+    ]
+    await asyncio.wait(storing, return_when=asyncio.FIRST_COMPLETED)
+
+    broker.kill()
+    await broker.start()
+    async with asyncio.timeout(20):
+        stored = await asyncio.gather(*storing)
+
+    ids = [raw.headers["Nats-Msg-Id"] for raw in await read_subject(bus.nc, "RESULTS", "results.r1", fresh=True)]
+    assert sorted(ids) == sorted(f"id{n}" for n in range(400))
+    assert len({one.sequence for one in stored}) == 400
+
+
+async def test_many_at_once_are_stored_in_order_and_once_though_the_broker_is_killed_meanwhile(
+    bus: Bus, broker: Server
+):
+    many = [
+        await bus.outgoing("results.r1", result(f"t{n}"), request_id="r1", once=f"id{n}", carrier=None)
+        for n in range(MAX_IN_FLIGHT + 100)
+    ]
+    storing = asyncio.create_task(bus.store_all(many))
+    await until(lambda: bus.nc.stats["out_msgs"] > 100, "some are sent")
+
+    broker.kill()
+    await broker.start()
+    async with asyncio.timeout(20):
+        stored = await storing
+
+    kept = {raw.sequence: raw for raw in await read_subject(bus.nc, "RESULTS", "results.r1", fresh=True)}
+    assert len(kept) == len(many)
+    assert [kept[one.sequence].headers["Nats-Msg-Id"] for one in stored] == [
+        headers["Nats-Msg-Id"] for _, _, headers in many
+    ]
+
+
+async def test_many_at_once_are_asked_for_again_when_their_acknowledgements_are_lost(
+    bus: Bus, gate: Gate, connect: Connect
+):
+    behind = await connect(gate.url)
+    many = [
+        await behind.outgoing("results.r1", result(f"t{n}"), request_id="r1", once=f"id{n}", carrier=None)
+        for n in range(3)
+    ]
+    gate.is_deaf = True
+    storing = asyncio.create_task(behind.store_all(many))
+    await until(lambda: behind.publisher.retries > 0 or storing.done(), "no acknowledgement came")
+
+    gate.is_deaf = False
+    async with asyncio.timeout(20):
+        stored = await storing
+
+    kept = await read_subject(bus.nc, "RESULTS", "results.r1", fresh=True)
+    assert [one.sequence for one in stored] == [raw.sequence for raw in kept]
+
+
+async def test_a_lost_acknowledgement_is_asked_for_again_under_the_same_id(bus: Bus, gate: Gate, connect: Connect):
+    behind = await connect(gate.url)
+    gate.is_deaf = True
+    storing = asyncio.create_task(behind.store("results.r1", result(), request_id="r1", once="id1"))
+
+    async def is_stored() -> bool:
+        return bool(await read_subject(bus.nc, "RESULTS", "results.r1", fresh=True))
+
+    await until_asked(is_stored, "the broker has it")
+    await gate.shut()
+    await gate.open()
+    async with asyncio.timeout(10):
+        stored = await storing
+
+    assert stored.is_duplicate
+    assert len(await read_subject(bus.nc, "RESULTS", "results.r1", fresh=True)) == 1
+
+
+@pytest.mark.usefixtures("bus")
+async def test_a_broker_that_does_not_acknowledge_is_asked_again(gate: Gate, connect: Connect):
+    behind = await connect(gate.url)
+    gate.is_deaf = True
+    storing = asyncio.create_task(behind.store("results.r1", result(), request_id="r1", once="id1"))
+
+    await until(lambda: behind.publisher.retries > 0, "it was tried again")
+    gate.is_deaf = False
+    async with asyncio.timeout(10):
+        stored = await storing
+
+    assert stored.sequence == 1
+
+
+async def test_a_full_stream_holds_a_publish_back_until_there_is_room(bus: Bus):
+    await change_stream(bus, "TASKS", max_bytes=3000)
+    first = await bus.publisher.store("tasks.a", b"x" * 2000, {})
+    storing = asyncio.create_task(bus.publisher.store("tasks.a", b"y" * 2000, {}))
+    await until(lambda: bus.publisher.retries > 0, "it was refused")
+    assert not storing.done()
+
+    await delete_message(bus, "TASKS", first.sequence)
+    async with asyncio.timeout(5):
+        stored = await storing
+
+    assert stored.sequence == first.sequence + 1
+
+
+async def test_a_full_stream_is_a_clear_error_when_patience_ends(bus: Bus):
+    await change_stream(bus, "TASKS", max_bytes=3000)
+    await bus.publisher.store("tasks.a", b"x" * 2000, {})
+
+    with pytest.raises(BrokerAway, match=r"tasks\.a was not stored within 0\.3 s: maximum bytes exceeded"):
+        await bus.publisher.store("tasks.a", b"y" * 2000, {}, patience=0.3)
+
+
+async def test_a_lost_compare_and_set_is_said_at_once_and_never_tried_again(bus: Bus):
+    await bus.publisher.store("results.r1", b"{}", {})
+
+    with pytest.raises(Lost, match="wrong last sequence: 1"):
+        await bus.publisher.store("results.r1", b"{}", {}, expected=0)
+
+    assert bus.publisher.retries == 0
+
+
+async def test_a_subject_that_no_stream_takes_is_a_clear_error(bus: Bus):
+    with pytest.raises(NoStream, match=r"nobody\.here was not stored within 0\.3 s: no stream takes this subject"):
+        await bus.publisher.store("nobody.here", b"{}", {}, patience=0.3)
+
+
+async def test_a_broker_that_is_away_is_a_clear_error_when_patience_ends(bus: Bus, broker: Server):
+    broker.kill()
+    await until(lambda: not bus.connected.is_set(), "the connection is lost")
+    began = time.monotonic()
+
+    with pytest.raises(BrokerAway, match=r"tasks\.a was not stored within 0\.3 s: the broker is away"):
+        await bus.publisher.store("tasks.a", b"{}", {}, patience=0.3)
+
+    assert time.monotonic() - began < 2
+
+
+async def test_a_body_that_the_broker_does_not_take_is_invalid(bus: Bus):
+    with pytest.raises(Invalid, match="9000000 bytes are more than the broker takes"):
+        await bus.publisher.store("tasks.a", b"x" * 9_000_000, {})
+
+
+async def test_the_headers_of_the_caller_stay_as_they_were(bus: Bus):
+    headers = {"sender": "worker/w1"}
+
+    await bus.publisher.store("results.r1", b"{}", headers, expected=0)
+    await bus.store_raw("$KV.workers.x", b"{}", headers, patience=1)
+
+    assert headers == {"sender": "worker/w1"}
+
+
+async def test_no_more_than_a_bound_is_in_flight(bus: Bus, other: Bus):
+    silent = await Spy.on(other, "silent.ear")
+    storing = [asyncio.create_task(bus.publisher.store("silent.ear", b"", {})) for _ in range(MAX_IN_FLIGHT + 100)]
+
+    await until(lambda: len(silent.heard) >= MAX_IN_FLIGHT, "as many as may are in flight")
+    await bus.flush()
+    await other.flush()
+
+    assert len(silent.heard) == MAX_IN_FLIGHT
+    for one in storing:
+        one.cancel()
+    await asyncio.wait(storing)
+
+
+async def test_patience_ends_also_for_who_waits_for_a_place(bus: Bus, other: Bus):
+    silent = await Spy.on(other, "silent.ear")
+    storing = [asyncio.create_task(bus.publisher.store("silent.ear", b"", {})) for _ in range(MAX_IN_FLIGHT)]
+    await until(lambda: len(silent.heard) >= MAX_IN_FLIGHT, "every place is taken")
+
+    async with asyncio.timeout(10):
+        with pytest.raises(BrokerAway, match=r"not stored within 0\.01 s: 512 others are being stored"):
+            await bus.publisher.store("tasks.a", b"{}", {}, patience=0.01)
+    for one in storing:
+        one.cancel()
+    await asyncio.wait(storing)
+
+
+async def test_many_large_ones_wait_for_a_broker_that_does_not_read(broker: Server, bus: Bus):
+    large: list[Outgoing] = [("tasks.slow", b"x" * LARGE, {}) for _ in range(100)]
+    pause(broker)
+    storing = asyncio.create_task(bus.publisher.store_all(large))
+    await until(lambda: bus.nc.stats["out_bytes"] > PENDING_BYTES, "the buffer is full")
+    await asyncio.wait([storing], timeout=0.1)
+
+    assert bus.nc.stats["out_bytes"] < 2 * PENDING_BYTES + 2 * LARGE  # once in our buffer, once in the socket's
+    go_on(broker)
+    async with asyncio.timeout(30):
+        assert len(await storing) == len(large)
+
+
+async def test_who_waits_for_a_broker_that_does_not_read_can_give_up(broker: Server, bus: Bus):
+    pause(broker)
+    while not bus.nc.is_full:
+        bus.nc.post("nobody.hears", b"x" * LARGE)
+        await asyncio.sleep(0)
+
+    async with asyncio.timeout(5):
+        with pytest.raises(BrokerAway, match="does not read what is sent"):
+            await bus.publisher.store("tasks.slow", b"{}", {}, patience=0.05)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await bus.publisher.store("tasks.slow", b"{}", {})
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await bus.nc.flush()
+    go_on(broker)
+
+
+async def test_an_answer_from_somebody_who_is_no_stream_is_no_acknowledgement(bus: Bus, other: Bus):
+    await other.subscribe("not.stored", lambda message: other.nc.post(message.reply, b"ok"))
+    await other.flush()
+
+    async with asyncio.timeout(10):
+        with pytest.raises(BrokerAway, match="somebody answered who is no stream"):
+            await bus.publisher.store("not.stored", b"", {}, patience=0.01)
+
+
+@pytest.mark.usefixtures("bus")
+async def test_what_waits_for_an_acknowledgement_ends_when_the_connection_closes(gate: Gate, connect: Connect):
+    behind = await connect(gate.url)
+    gate.is_deaf = True
+    storing = asyncio.create_task(behind.publisher.store("tasks.a", b"{}", {}))
+    await until(lambda: not storing.done() and behind.nc.stats["out_msgs"] > 0, "it was sent")
+
+    behind.publisher.close()
+
+    with pytest.raises(BrokerAway, match="the connection is closing"):
+        await storing

@@ -1,0 +1,245 @@
+"""A pull holds no more than its slots, serves all its consumers, and outlives what happens to it."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster_bus.connection import Bus
+from muster_bus.embedded import Server
+from muster_bus.lease import Delivery
+from muster_bus.pull import Pull, shares
+from muster_bus.topology import Settings, provision, worker_consumer
+from tests.bus.conftest import Pulling
+from tests.bus.wire import TAGS, Hands, api, consumer, go_on, pause, put_task, until
+
+CONSUMERS = [worker_consumer(tag) for tag in TAGS]
+
+
+async def settle(hands: Hands, delivery: Delivery) -> None:
+    delivery.lease.ack()
+    hands.let_go(delivery)
+
+
+async def test_two_slots_over_six_consumers_never_hold_more_than_two(bus: Bus, other: Bus, pulling: Pulling):
+    hands = await pulling(other, CONSUMERS, slots=2)
+    for n in range(5):  # the busy tag's turns leave pulls open at the idle ones
+        await put_task(bus, "a", str(n))
+        await settle(hands, await hands.next())
+
+    await asyncio.gather(*(put_task(bus, tag, str(n)) for tag in TAGS for n in range(3)))
+    deliveries = [await hands.next(), await hands.next()]
+    await deliveries[1].lease.confirm()
+    held = [(await consumer(bus, name))["num_ack_pending"] for name in CONSUMERS]
+    while deliveries:
+        await settle(hands, deliveries.pop(0))
+        if len(hands.all) < 23:
+            deliveries.append(await hands.next())
+
+    assert sum(held) == 2
+    assert hands.most <= 2
+    assert [delivery.number for delivery in hands.all] == [1] * 23
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+async def test_no_busy_tag_starves_another(bus: Bus, pulling: Pulling, slots: int):
+    for tag in TAGS[:3]:
+        for n in range(10):
+            await put_task(bus, tag, str(n))
+
+    hands = await pulling(bus, CONSUMERS[:3], slots)
+    hands.hold_nothing()
+    for _ in range(15):
+        (await hands.next()).lease.ack()
+
+    served = {tag: sum(delivery.subject == f"tasks.{tag}" for delivery in hands.all[:15]) for tag in TAGS[:3]}
+    assert min(served.values()) >= 3
+
+
+@pytest.mark.parametrize("slots", [1, 4])
+async def test_idle_tags_keep_no_slots_from_a_busy_one(bus: Bus, other: Bus, pulling: Pulling, slots: int):
+    for n in range(30 * slots):
+        await put_task(bus, "a", str(n))
+
+    hands = await pulling(other, CONSUMERS[:3], slots)
+    began = time.monotonic()
+    for _ in range(30 * slots):
+        await settle(hands, await hands.next())
+
+    assert time.monotonic() - began < 5  # half a second for each look at an idle tag would make it thirty
+
+
+async def test_an_idle_tag_is_served_soon_beside_a_busy_one(bus: Bus, pulling: Pulling):
+    hands = await pulling(bus, CONSUMERS, slots=1)
+    for n in range(20):
+        await put_task(bus, "a", str(n))
+    await hands.next()
+
+    await put_task(bus, "f", "late")
+    hands.hold_nothing()
+    await until(lambda: any(delivery.subject == "tasks.f" for delivery in hands.all), "the other tag is served", 8)
+
+
+@given(
+    st.integers(1, 40),
+    st.lists(st.integers(1, 4), min_size=1, max_size=12),
+    st.integers(0, 11),
+)
+def test_all_free_slots_are_shared_out_and_the_first_in_line_gets_one(free: int, weights: list[int], first: int):
+    shared = shares(free, weights, first % len(weights))
+
+    assert sum(shared) == free
+    assert shared[first % len(weights)] >= 1
+
+
+async def test_what_comes_though_no_slot_is_free_is_handed_back(bus: Bus, other: Bus, broker: Server, pulling: Pulling):
+    """Pulls that were given up while the broker hung are all answered when it goes on."""
+    hands = await pulling(other, CONSUMERS[:2], slots=2)
+    await other.flush()
+    pause(broker)
+    began = hands.pull.turned_at
+    await until(lambda: hands.pull.turned_at > began + 2.2, "the pulls were asked again")
+    go_on(broker)
+    for n in range(6):
+        await put_task(bus, "a", str(n))
+        await put_task(bus, "b", str(n))
+
+    for _ in range(12):
+        await settle(hands, await hands.next())
+
+    assert hands.most <= 2
+    assert len({(delivery.consumer, delivery.sequence) for delivery in hands.all}) == 12
+
+
+async def test_a_bounce_is_noted_before_the_message_is_handed_back(bus: Bus):
+    """The broker counts it as delivered; only the note says that nobody began it."""
+    got: asyncio.Queue[Delivery] = asyncio.Queue()
+    noted: list[tuple[int, bool]] = []
+
+    async def note(delivery: Delivery) -> None:
+        noted.append((delivery.number, delivery.lease.is_held))
+
+    pull = Pull(bus, "TASKS", ["w_slow"], 1, 60.0, got.put, note)
+    await pull.start()
+    pull.slots = 0
+    await put_task(bus, "slow", "one")
+    await until(lambda: bool(noted), "it was bounced")
+    pull.slots = 1
+
+    async with asyncio.timeout(10):
+        assert (await got.get()).number == 2
+    assert noted == [(1, True)]
+    await pull.close()
+    pull.stop()
+
+
+async def test_a_pull_that_was_open_when_the_broker_died_is_asked_again_at_once(
+    bus: Bus, broker: Server, pulling: Pulling
+):
+    hands = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
+    await bus.flush()
+
+    broker.kill()
+    await broker.start()
+    await put_task(bus, "slow", "one")
+
+    assert (await hands.next(within=4)).data == b"one"
+
+
+async def test_a_consumer_that_is_deleted_and_made_again_is_pulled_from_again(bus: Bus, pulling: Pulling):
+    hands = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
+    await bus.flush()
+
+    await api(bus, "CONSUMER.DELETE.TASKS.w_slow")
+    await provision(bus, Settings(lease_seconds=1, ack_wait_seconds=60), ["default"], ["slow"])
+    await put_task(bus, "slow", "one")
+
+    assert (await hands.next(within=4)).data == b"one"
+
+
+async def test_a_consumer_that_is_made_later_is_pulled_from(bus: Bus, pulling: Pulling):
+    hands = await pulling(bus, ["w_later"], slots=1)
+
+    await provision(bus, Settings(lease_seconds=1, ack_wait_seconds=1), ["default"], ["later"])
+    await put_task(bus, "later", "one")
+
+    assert (await hands.next(within=4)).data == b"one"
+
+
+async def test_a_handler_that_breaks_frees_its_slot_and_its_message_comes_again(bus: Bus):
+    numbers: dict[bytes, list[int]] = {b"good": [], b"bad": []}
+
+    async def handle(delivery: Delivery) -> None:
+        numbers[delivery.data].append(delivery.number)
+        if delivery.data == b"bad" and delivery.number == 1:
+            raise RuntimeError("a bug")
+        delivery.lease.ack()
+
+    pull = Pull(bus, "TASKS", ["w_a"], 1, 1.0, handle)
+    await pull.start()
+    await put_task(bus, "a", "bad")
+    await put_task(bus, "a", "good")
+    await until(lambda: len(numbers[b"bad"]) == 2, "the message comes again", within=8)
+    await asyncio.gather(*await pull.close())
+    assert await pull.close() == []  # twice is once
+    pull.stop()
+
+    assert numbers == {b"good": [1], b"bad": [1, 2]}
+
+
+async def test_what_is_handed_back_ten_times_is_still_delivered(bus: Bus, pulling: Pulling):
+    hands = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
+    await put_task(bus, "slow", "one")
+    hands.hold_nothing()
+
+    for _ in range(10):
+        (await hands.next()).lease.hand_back()
+
+    assert (await hands.next(within=5)).number == 11
+
+
+async def test_nothing_waits_for_an_ack_timeout_after_a_clean_stop_though_messages_keep_coming(
+    bus: Bus, other: Bus, pulling: Pulling
+):
+    """I12: the pulls are closed first, and what arrives meanwhile is handed back at once."""
+    for _ in range(8):
+        stopping = await pulling(other, ["w_slow"], slots=2000, ack_wait=60)
+        async with messages_coming(bus) as coming:
+            await until(lambda: len(coming) >= 40, "messages keep coming")
+            begun = len(stopping.pull.running)
+            running = await stopping.stop_pulling()
+        for delivery in stopping.all:
+            delivery.lease.hand_back()
+        await stopping.close()
+        await other.flush()
+
+        peer = await pulling(bus, ["w_slow"], slots=2000, ack_wait=60)
+        for _ in coming:
+            (await peer.next(within=5)).lease.ack()
+        await peer.close()
+
+        assert len(running) == begun
+        assert {delivery.data.decode() for delivery in peer.all} == set(coming)
+
+
+@contextlib.asynccontextmanager
+async def messages_coming(bus: Bus) -> AsyncGenerator[list[str]]:
+    """Somebody who publishes without a pause; the list is what was stored."""
+    stored: list[str] = []
+    is_over = asyncio.Event()
+
+    async def publish(name: int) -> None:
+        while not is_over.is_set():
+            text = f"{name}.{len(stored)}"
+            await put_task(bus, "slow", text)
+            stored.append(text)
+
+    async with asyncio.TaskGroup() as group:
+        for name in range(8):
+            group.create_task(publish(name))
+        yield stored
+        is_over.set()

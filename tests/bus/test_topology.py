@@ -1,0 +1,167 @@
+"""Provisioning makes what is missing, adds what is new and refuses what differs; services only bind."""
+
+import time
+from typing import Any
+
+import pytest
+
+from muster_bus.connection import Bus
+from muster_bus.embedded import Server
+from muster_bus.topology import Settings, last_sequence, lease_of, longest_deadline, provision, teams_provisioned
+from muster_protocol.errors import Misconfigured
+from tests.bus.conftest import Connect
+from tests.bus.wire import api, change_stream, consumer, put_task, until
+
+SETTINGS = Settings(lease_seconds=1, ack_wait_seconds=1)
+
+
+@pytest.fixture
+async def bare(broker: Server, connect: Connect) -> Bus:
+    """A connection to a node that holds nothing."""
+    return await connect(broker.url)
+
+
+async def everything(bus: Bus) -> list[dict[str, Any]]:
+    """The configuration of every stream and every consumer."""
+    found: list[dict[str, Any]] = []
+    for stream in (await api(bus, "STREAM.LIST"))["streams"]:
+        found.append(stream["config"])
+        listed = (await api(bus, f"CONSUMER.LIST.{stream['config']['name']}"))["consumers"]
+        found.extend(one["config"] for one in listed)
+    return found
+
+
+async def test_provisioning_twice_changes_nothing(bare: Bus):
+    await provision(bare, SETTINGS, ["default"], ["a", "b"])
+    before = await everything(bare)
+
+    await provision(bare, SETTINGS, ["default"], ["a", "b"])
+
+    assert await everything(bare) == before
+
+
+async def test_a_new_team_and_a_new_tag_leave_the_others_as_they_are(bare: Bus):
+    await provision(bare, SETTINGS, ["one"], ["a"])
+    await put_task(bare, "a", "kept")
+
+    await provision(bare, SETTINGS, ["two"], ["b"])
+
+    assert await teams_provisioned(bare) == ["one", "two"]
+    assert (await api(bare, "STREAM.INFO.TASKS"))["config"]["subjects"] == ["tasks.a", "tasks.b"]
+    assert (await consumer(bare, "w_a"))["num_pending"] == 1
+    assert (await consumer(bare, "w_b"))["num_pending"] == 0
+    assert await lease_of(bare, "REQUESTS", "s_one") == await lease_of(bare, "REQUESTS", "s_two") == 1
+
+
+@pytest.mark.parametrize("stream", ["REQUESTS", "TASKS"])
+async def test_queues_have_no_age_and_their_consumers_count_no_deliveries(bus: Bus, stream: str):
+    config = (await api(bus, f"STREAM.INFO.{stream}"))["config"]
+    consumers = (await api(bus, f"CONSUMER.LIST.{stream}"))["consumers"]
+
+    assert config["max_age"] == 0
+    assert config["retention"] == "workqueue"
+    assert {one["config"]["max_deliver"] for one in consumers} == {-1}
+
+
+async def test_every_stream_is_bounded_and_refuses_what_is_new_when_it_is_full(bus: Bus):
+    for name in ("REQUESTS", "TASKS", "RESULTS", "EVENTS", "CONTROL", "ERRORS"):
+        config = (await api(bus, f"STREAM.INFO.{name}"))["config"]
+        assert (config["max_bytes"] > 0, config["discard"]) == (True, "new"), name
+
+
+async def test_the_log_has_an_age_and_no_limit_per_subject(bus: Bus):
+    config = (await api(bus, "STREAM.INFO.RESULTS"))["config"]
+
+    assert config["max_msgs_per_subject"] == -1
+    assert config["max_age"] == SETTINGS.results_age.total_seconds() * 1e9
+    assert await longest_deadline(bus) == SETTINGS.results_age.total_seconds() / 2
+
+
+@pytest.mark.parametrize(
+    ("stream", "field", "value", "text"),
+    [
+        ("TASKS", "max_age", 60_000_000_000, r"stream TASKS exists with max_age = 60\.0, but Muster needs 0"),
+        ("REQUESTS", "max_age", 60_000_000_000, r"stream REQUESTS exists with max_age = 60\.0, but Muster needs 0"),
+        ("RESULTS", "max_age", 60_000_000_000, r"stream RESULTS exists with max_age = 60\.0, but Muster needs 172800"),
+        ("RESULTS", "max_msgs_per_subject", 5, "RESULTS exists with max_msgs_per_subject = 5, but Muster needs -1"),
+        ("RESULTS", "allow_direct", False, "RESULTS exists with allow_direct = False, but Muster needs True"),
+        ("TASKS", "discard", "old", "TASKS exists with discard = old, but Muster needs new"),
+    ],
+)
+async def test_a_stream_that_differs_is_refused_by_name_field_and_both_values(
+    bus: Bus, stream: str, field: str, value: Any, text: str
+):
+    await change_stream(bus, stream, **{field: value, "duplicate_window": 1_000_000_000})
+
+    with pytest.raises(Misconfigured, match=text):
+        await provision(bus, SETTINGS, ["default"], ["a"])
+
+
+async def test_a_stream_of_another_retention_is_refused(bare: Bus):
+    await api(bare, "STREAM.CREATE.TASKS", {"name": "TASKS", "subjects": ["tasks.a"], "discard": "new"})
+
+    with pytest.raises(Misconfigured, match="stream TASKS exists with retention = limits, but Muster needs workqueue"):
+        await provision(bare, SETTINGS, ["default"], ["a"])
+
+
+async def test_a_log_that_is_not_repeated_is_refused(bare: Bus):
+    log = {"name": "RESULTS", "subjects": ["results.*"], "discard": "new", "allow_direct": True, "storage": "file"}
+    age = int(SETTINGS.results_age.total_seconds() * 1e9)
+    await api(bare, "STREAM.CREATE.RESULTS", {**log, "max_age": age, "retention": "limits"})
+
+    with pytest.raises(Misconfigured, match=r"republish = None, but Muster needs live\.results"):
+        await provision(bare, SETTINGS, ["default"], ["a"])
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "text"),
+    [
+        ("max_deliver", 5, "consumer w_a exists with max_deliver = 5, but Muster needs -1"),
+        ("ack_wait", 7_000_000_000, r"consumer w_a exists with ack_wait = 7\.0, but Muster needs 1"),
+    ],
+)
+async def test_a_consumer_that_differs_is_refused(bus: Bus, field: str, value: int, text: str):
+    config = (await consumer(bus, "w_a"))["config"]
+    await api(
+        bus,
+        "CONSUMER.CREATE.TASKS.w_a.tasks.a",
+        {"stream_name": "TASKS", "config": {**config, field: value}, "action": "update"},
+    )
+
+    with pytest.raises(Misconfigured, match=text):
+        await provision(bus, SETTINGS, ["default"], ["a"])
+
+
+async def test_a_stream_that_takes_our_subjects_under_another_name_is_a_clear_error(bare: Bus):
+    await api(bare, "STREAM.CREATE.MINE", {"name": "MINE", "subjects": ["results.*"]})
+
+    with pytest.raises(Misconfigured, match="the broker refuses to provision: subjects overlap"):
+        await provision(bare, SETTINGS, ["default"], ["a"])
+
+
+async def test_a_service_waits_for_its_consumer_and_then_names_the_way_out(bare: Bus):
+    began = time.monotonic()
+
+    with pytest.raises(Misconfigured, match=r"no consumer w_a on TASKS after 0\.5 s; run `muster provision`"):
+        await lease_of(bare, "TASKS", "w_a", patience=0.5)
+
+    assert 0.4 < time.monotonic() - began < 4
+    assert (await api(bare, "STREAM.LIST"))["streams"] == []
+
+
+async def test_a_service_does_not_wait_longer_for_a_broker_that_is_away(bare: Bus, broker: Server):
+    broker.kill()
+    await until(lambda: not bare.connected.is_set(), "the connection is lost")
+    began = time.monotonic()
+
+    with pytest.raises(Misconfigured, match="run `muster provision`"):
+        await lease_of(bare, "TASKS", "w_a", patience=1)
+
+    assert time.monotonic() - began < 5
+
+
+async def test_what_is_not_provisioned_is_said_so(bare: Bus):
+    with pytest.raises(Misconfigured, match="there is no stream RESULTS; run `muster provision`"):
+        await longest_deadline(bare)
+    with pytest.raises(Misconfigured, match="there is no stream ERRORS; run `muster provision`"):
+        await last_sequence(bare, "ERRORS")

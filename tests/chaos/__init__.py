@@ -1,0 +1,1 @@
+"""Requests under random faults, and a checker that believes only the streams and the client's own list."""

@@ -1,0 +1,184 @@
+"""`python -m tests.chaos --seed S --minutes M [--cluster]`: faults and requests, quiet, then the checker's verdict."""
+
+import argparse
+import asyncio
+import json
+import logging
+import random
+import re
+import shutil
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from muster_bus.connection import Bus
+from muster_bus.topology import Settings, provision
+from muster_client import Client
+from muster_protocol.errors import BrokerAway
+from muster_protocol.headers import Sender
+from tests.chaos.checker import Checker, Violation
+from tests.chaos.evidence import Evidence, Reader
+from tests.chaos.faults import Faults
+from tests.chaos.ledger import Ledger, Word
+from tests.chaos.stage import ROOT, Stage
+from tests.chaos.traffic import DEADLINE_SECONDS, TAGS, Traffic
+
+LEASE_SECONDS = 1.0
+SETTLE_SECONDS = DEADLINE_SECONDS + 15.0  # the last deadline, and time to drain
+PROVISION_SECONDS = 30.0
+TEAM = f"""\
+team: default
+supervisor: {{model: offline}}
+roles:
+  - {{name: acting, tags: [other], run: "tests.acting:act"}}
+  - {{name: second, run: "tests.acting:act"}}
+limits: {{in_flight: 8, deadline_seconds: {DEADLINE_SECONDS:g}}}
+"""
+
+
+async def chaos(options: argparse.Namespace, folder: Path) -> list[Violation]:
+    """One run, from nothing to the verdict."""
+    ledger = Ledger()
+    stage = Stage(folder, ledger, is_cluster=options.cluster)
+    try:
+        await stage.start_brokers()
+        bus = await _provisioned(stage, options.cluster)
+        await stage.start_services()
+        say("started", f"{len(stage.brokers)} broker(s), 2 supervisors, 3 workers, 1 coordinator")
+        reader = Reader(bus, folder)
+        watching = asyncio.create_task(stage.watch())
+        await disturb(stage, options)
+        say("traffic", traffic_line(ledger))
+        say("faults", faults_line(ledger))
+        say("settled", await settle(stage, reader))
+        watching.cancel()
+        await stage.stop_services()
+        ledger.deaths.extend(death for player in stage.players for death in player.broken())
+        return report(ledger, await reader.everything(), reader, folder)
+    finally:
+        await stage.close()
+
+
+async def _provisioned(stage: Stage, is_cluster: bool) -> Bus:
+    settings = Settings(replicas=3 if is_cluster else 1, lease_seconds=LEASE_SECONDS, ack_wait_seconds=LEASE_SECONDS)
+    bus = await Bus.connect(stage.url, Sender("tests", "eyes"))
+    limit = time.monotonic() + PROVISION_SECONDS
+    while True:
+        try:
+            await provision(bus, settings, ["default"], TAGS)
+            return bus
+        except BrokerAway:
+            if time.monotonic() > limit:
+                raise
+            await asyncio.sleep(0.5)
+
+
+async def disturb(stage: Stage, options: argparse.Namespace) -> None:
+    """Requests and faults side by side; chance is drawn from two sources, so that neither changes the other."""
+    until = time.monotonic() + options.minutes * 60
+    client = await Client.connect(stage.url, name="chaos")
+    traffic = Traffic(client, stage.ledger, random.Random(f"{options.seed} traffic"), f"c{options.seed}")
+    faults = Faults(stage, random.Random(f"{options.seed} faults"), LEASE_SECONDS)
+    async with asyncio.TaskGroup() as both:
+        both.create_task(traffic.run(until))
+        both.create_task(faults.run(until))
+    await client.close()
+
+
+async def settle(stage: Stage, reader: Reader) -> str:
+    """Wait until every acked request is answered and the queues are empty, within the last deadline and a little."""
+    began = time.monotonic()
+    await stage.start_services()
+    acked = [sent.id for sent in stage.ledger.sent.values() if sent.word is Word.OK]
+    while time.monotonic() - began < SETTLE_SECONDS:
+        logs = await reader.logs()
+        backlogs = await reader.backlogs()
+        is_quiet = all(found is not None and not found.waiting and not found.working for found in backlogs.values())
+        if is_quiet and all(id_ in logs and logs[id_].answers for id_ in acked):
+            await asyncio.sleep(2 * LEASE_SECONDS)  # for what still comes unasked: late results, errors
+            return f"after {time.monotonic() - began:.1f} s"
+        await asyncio.sleep(0.5)
+    return f"not after {SETTLE_SECONDS:g} s"
+
+
+def traffic_line(ledger: Ledger) -> str:
+    words = Counter(sent.word for sent in ledger.sent.values())
+    cancelled = sum(sent.cancelled_at is not None for sent in ledger.sent.values())
+    return (
+        f"{len(ledger.sent)} requests ({words[Word.OK]} ok, {words[Word.UNKNOWN]} unknown), {ledger.copies} copies, "
+        f"{cancelled} cancelled, {ledger.large} large, {len(ledger.litter)} pieces of garbage"
+    )
+
+
+def faults_line(ledger: Ledger) -> str:
+    kinds = ", ".join(f"{count} × {kind}" for kind, count in sorted(Counter(ledger.faults).items()))
+    away = sum(end - start for start, end in ledger.away("broker"))
+    return f"{len(ledger.faults)}: {kinds}; a broker was away for {away:.1f} s"
+
+
+def report(ledger: Ledger, evidence: Evidence, reader: Reader, folder: Path) -> list[Violation]:
+    checker = Checker(ledger, evidence, LEASE_SECONDS)
+    violations = checker.violations()
+    statuses = Counter(log.answer.status.value for log in evidence.logs.values() if log.answer)
+    starts = Counter((t.request, t.task, t.attempt) for t in evidence.traces if t.what == "start")
+    say(
+        "checked",
+        f"{len(evidence.logs)} logs, {evidence.entries} entries, {sum(starts.values())} executions "
+        f"({sum(starts.values()) - len(starts)} repeated, {checker.races} in the instant of their result), "
+        f"{len(evidence.errors)} errors, {checker.excused_late} late for a fault; "
+        + ", ".join(f"{status} {count}" for status, count in sorted(statuses.items())),
+    )
+    for reason, count in why_not_done(evidence).most_common(12):
+        say("", f"{count:>4} × {reason}")
+    dump(violations, reader, folder)
+    return violations
+
+
+def why_not_done(evidence: Evidence) -> Counter[str]:
+    """Why tasks and requests did not end well, by reason: the failures that were ordered, and perhaps others."""
+    reasons: Counter[str] = Counter()
+    for log in evidence.logs.values():
+        if log.answer is None:
+            continue
+        failed = [outcome.reason or "" for outcome in log.answer.tasks if outcome.status != "done"]
+        for reason in failed or log.answer.gaps:
+            reasons[re.sub(r"\b(c\d+-|t)?\d+(\.\d+)?", "N", reason)[:100]] += 1
+    return reasons
+
+
+def dump(violations: list[Violation], reader: Reader, folder: Path) -> None:
+    """The log of every request that broke a rule, one entry a line."""
+    for request_id in {violation.request for violation in violations if violation.request}:
+        with (folder / f"{request_id}.jsonl").open("w") as file:
+            for raw in reader.raws.get(request_id, []):
+                line = {"sequence": raw.sequence, "time": raw.time, "headers": raw.headers}
+                file.write(json.dumps({**line, "body": raw.data[:4000].decode(errors="replace")}) + "\n")
+
+
+def say(phase: str, text: str) -> None:
+    print(f"{phase:<9} {text}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--cluster", action="store_true", help="three brokers that replicate to one another")
+    options = parser.parse_args()
+    folder = ROOT / ".muster" / "chaos" / f"{options.seed}{'-cluster' if options.cluster else ''}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "team.yaml").write_text(TEAM)
+    logging.getLogger("muster").addHandler(logging.FileHandler(folder / "runner.log"))
+    logging.getLogger("muster").propagate = False
+    say("seed", f"{options.seed}, {options.minutes:g} min")
+    violations = asyncio.run(chaos(options, folder))
+    for violation in violations:
+        print(f"✗ {violation.rule}  {violation.request}  {violation.text}")
+    say("verdict", f"{len(violations)} violations" + (f"; logs in {folder.relative_to(ROOT)}" if violations else ""))
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""Compares what the streams say with what the runner knows. Pure: each rule yields what breaks it.
+
+How faults of our own are taken into account: an answer may be late by lease + 2 s, and by all the time after the
+deadline in which a broker or a supervisor was away or had been back for less than a lease (both supervisors may be
+hit one after the other). A task may begin RACE_SECONDS after its result was stored, since nobody can look into the
+log and begin in one instant. (A worker paused in just that instant would be a false alarm: a millisecond in a run.)
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from muster_protocol.messages import AnswerStatus, PlanMade, Result, ResultStatus
+from tests.chaos.evidence import Evidence, Log
+from tests.chaos.ledger import Ledger, Sent, Word, overlap
+
+LATE_SECONDS = 2.0
+RACE_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule, and who broke it."""
+
+    rule: str
+    request: str
+    text: str
+
+
+class Checker:
+    """All rules over one run."""
+
+    def __init__(self, ledger: Ledger, evidence: Evidence, lease_seconds: float) -> None:
+        self._ledger = ledger
+        self._evidence = evidence
+        self._lease = lease_seconds
+        self.excused_late = 0
+        self.races = 0
+
+    def violations(self) -> list[Violation]:
+        found = [violation for sent in self._ledger.sent.values() for violation in self._request(sent)]
+        for log in self._evidence.logs.values():
+            found.extend(self._log(log))
+        found.extend(self._executions())
+        found.extend(self._garbage())
+        found.extend(self._queues())
+        found.extend(Violation("dead process", "", f"{death.who} {death.text}") for death in self._ledger.deaths)
+        return found
+
+    def _request(self, sent: Sent) -> Iterator[Violation]:
+        log = self._evidence.logs.get(sent.id)
+        answers = len(log.answers) if log else 0
+        if sent.word is Word.OK and answers != 1:
+            yield Violation("I1 one answer", sent.id, f"acked, and has {answers} answers")
+        if sent.word is Word.UNKNOWN and answers > 1:
+            yield Violation("I1 one answer", sent.id, f"unknown, and has {answers} answers")
+        if log is None or log.answer is None:
+            return
+        if not sent.is_valid and log.answer.status is not AnswerStatus.FAILED:
+            yield Violation("I10 invalid request", sent.id, f"was answered {log.answer.status}")
+        if sent.word is Word.OK:
+            yield from self._times(sent, log)
+
+    def _times(self, sent: Sent, log: Log) -> Iterator[Violation]:
+        deadline = sent.acked_at + sent.deadline_seconds
+        late = self._undisturbed(deadline, log.answered_at)
+        if late > self._lease + LATE_SECONDS:
+            whole = log.answered_at - deadline
+            yield Violation(
+                "I4 deadline", sent.id, f"{whole:.1f} s after its deadline, {late:.1f} s of them without a fault"
+            )
+        elif log.answered_at > deadline + self._lease + LATE_SECONDS:
+            self.excused_late += 1
+        if sent.cancelled_at is None or log.answer is None or log.answer.status is AnswerStatus.CANCELLED:
+            return
+        if self._undisturbed(sent.cancelled_at, log.answered_at) > self._lease + LATE_SECONDS:
+            yield Violation("cancel", sent.id, f"was cancelled, and answered {log.answer.status} much later")
+
+    def _undisturbed(self, began: float, ended: float) -> float:
+        """How much of a time was free of faults that may delay an answer."""
+        away = [*self._ledger.away("broker", padding=self._lease), *self._ledger.away("s", padding=self._lease)]
+        return max(0.0, ended - began) - overlap(away, began, ended)
+
+    def _log(self, log: Log) -> Iterator[Violation]:
+        if log.request_id not in self._ledger.sent and not self._is_bare(log) and log.answers:
+            yield Violation("no answer without a request", log.request_id, "nobody sent it")
+        if len(log.plans) > 1:
+            yield Violation("I2 one plan", log.request_id, f"{len(log.plans)} plans of a valid term")
+        if len(log.answers) > 1 and log.request_id not in self._ledger.sent:
+            yield Violation("I2 one answer", log.request_id, f"{len(log.answers)} answers of a valid term")
+        copies = Counter(entry.body.once for entry in log.entries if isinstance(entry.body, Result))
+        for once, count in copies.items():
+            if count > 1:
+                yield Violation("I2 one result", log.request_id, f"{once} was stored {count} times")
+        yield from self._kept_work(log)
+
+    def _is_bare(self, log: Log) -> bool:
+        """A publish without an id whose word was lost: stored twice, it is two requests."""
+        made = log.plans[0].body if log.plans else None
+        return isinstance(made, PlanMade) and made.plan.goal in self._ledger.bare
+
+    def _kept_work(self, log: Log) -> Iterator[Violation]:
+        if log.answer is None:
+            return
+        table = {outcome.id: outcome.status for outcome in log.answer.tasks}
+        for (task, attempt), entry in log.results.items():
+            is_done = isinstance(entry.body, Result) and entry.body.status is ResultStatus.DONE
+            if is_done and table.get(task) != "done":
+                text = f"{task} attempt {attempt} is stored as done, the answer says {table.get(task)}"
+                yield Violation("I4 finished work", log.request_id, text)
+        is_whole = bool(table) and all(status == "done" for status in table.values())
+        if is_whole and log.answer.status not in (AnswerStatus.DONE, AnswerStatus.CANCELLED):
+            yield Violation("answer", log.request_id, f"all tasks are done, and it says {log.answer.status}")
+
+    def _executions(self) -> Iterator[Violation]:
+        for trace in self._evidence.traces:
+            log = self._evidence.logs.get(trace.request)
+            stored = log.finished(trace.task, trace.attempt) if log and trace.what == "start" else None
+            if stored is None or trace.time <= stored.time:
+                continue
+            after = trace.time - stored.time
+            if after > RACE_SECONDS:
+                text = f"{trace.task} attempt {trace.attempt} began {after:.2f} s after its result was stored"
+                yield Violation("I3 never again", trace.request, text)
+            else:
+                self.races += 1
+
+    def _garbage(self) -> Iterator[Violation]:
+        reports = Counter((report.stream, report.sequence) for report in self._evidence.errors)
+        for (stream, sequence), count in reports.items():
+            if count > 1:
+                yield Violation("I10 one error", "", f"{count} errors about {stream} #{sequence}")
+        for piece in self._ledger.litter:
+            if piece.sequence is None:
+                continue
+            has_error = reports[piece.stream, piece.sequence] > 0
+            if has_error != piece.has_error:
+                text = "has no error" if piece.has_error else "made an error"
+                yield Violation("I10 one error", "", f"{piece.what} ({piece.stream} #{piece.sequence}) {text}")
+
+    def _queues(self) -> Iterator[Violation]:
+        for consumer, found in self._evidence.backlogs.items():
+            if found is None or found.waiting or found.working:
+                yield Violation("nothing left", "", f"{consumer} has {found}")
+        for stream, count in self._evidence.stored.items():
+            if count:
+                yield Violation("nothing left", "", f"{stream} holds {count} messages")

@@ -1,0 +1,159 @@
+"""What the streams and the traces say in the end: read by the checker, and by nobody through the services' own fold."""
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from muster_bus.connection import Bus
+from muster_bus.log import read_entry
+from muster_bus.read import Raw, read_subject
+from muster_bus.topology import Backlog, backlog
+from muster_protocol import subjects
+from muster_protocol.errors import Invalid
+from muster_protocol.log import Entry
+from muster_protocol.messages import Answer, ErrorReport, PlanMade, Reserved, Result, ResultStatus, Taken
+
+CONSUMERS = {"s_default": "REQUESTS", "w_acting": "TASKS", "w_other": "TASKS", "w_second": "TASKS"}
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One step of one execution, written by the role itself."""
+
+    what: str
+    request: str
+    task: str
+    attempt: int
+    time: float
+    process: int
+
+
+@dataclass(slots=True)
+class Log:
+    """One request's log, judged by the order of its entries alone."""
+
+    request_id: str
+    entries: list[Entry] = field(default_factory=list[Entry])
+    plans: list[Entry] = field(default_factory=list[Entry])  # of an owner whose term it was
+    answers: list[Entry] = field(default_factory=list[Entry])  # likewise
+    reserved: dict[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
+    results: dict[tuple[str, int], Entry] = field(default_factory=dict[tuple[str, int], Entry])  # the first of each
+
+    @property
+    def answer(self) -> Answer | None:
+        body = self.answers[0].body if self.answers else None
+        return body if isinstance(body, Answer) else None
+
+    @property
+    def answered_at(self) -> float:
+        return self.answers[0].time
+
+    def finished(self, task: str, attempt: int) -> Entry | None:
+        """The first entry after which nobody may begin this attempt: its result, or a success of its task."""
+        settling = [
+            entry
+            for (of, number), entry in self.results.items()
+            if of == task and (number == attempt or _is_done(entry))
+        ]
+        return min(settling, key=lambda entry: entry.sequence, default=None)
+
+
+def judged(request_id: str, entries: list[Entry]) -> Log:
+    """Sort the entries by what they count for."""
+    log = Log(request_id, entries)
+    term = 0
+    for entry in entries:
+        body = entry.body
+        is_owner = entry.sender.startswith("supervisor/")
+        if isinstance(body, Taken):
+            term = entry.sequence if is_owner and not body.handed_back else term
+        elif isinstance(body, Result) and (not is_owner or entry.term == term):
+            _count_result(log, entry, body)
+        elif is_owner and entry.term == term:
+            _count_owner(log, entry)
+    return log
+
+
+def _count_result(log: Log, entry: Entry, body: Result) -> None:
+    attempt = (body.task_id, body.attempt)
+    if attempt in log.reserved and not log.answers:
+        log.results.setdefault(attempt, entry)
+
+
+def _count_owner(log: Log, entry: Entry) -> None:
+    match entry.body:
+        case PlanMade():
+            log.plans.append(entry)
+        case Answer():
+            log.answers.append(entry)
+        case Reserved(attempts=attempts):
+            for attempt in attempts:
+                log.reserved.setdefault((attempt.task_id, attempt.attempt), entry.time)
+        case _:
+            return
+
+
+def _is_done(entry: Entry) -> bool:
+    return isinstance(entry.body, Result) and entry.body.status is ResultStatus.DONE
+
+
+@dataclass(slots=True)
+class Evidence:
+    """All that is left of a run."""
+
+    logs: dict[str, Log]
+    errors: list[ErrorReport]
+    traces: list[Trace]
+    backlogs: dict[str, Backlog | None]
+    stored: dict[str, int]  # messages left in each queue's stream
+
+    @property
+    def entries(self) -> int:
+        return sum(len(log.entries) for log in self.logs.values())
+
+
+class Reader:
+    """Reads the logs as they grow, and everything else at the end."""
+
+    def __init__(self, bus: Bus, folder: Path) -> None:
+        self._bus = bus
+        self._folder = folder
+        self._last = 0
+        self._entries: dict[str, list[Entry]] = defaultdict(list)
+        self.raws: dict[str, list[Raw]] = defaultdict(list)
+
+    async def logs(self) -> dict[str, Log]:
+        """Every log as it is now; what cannot be read is left out."""
+        for raw in await read_subject(self._bus.nc, "RESULTS", "results.*", self._last, fresh=True):
+            self._last = raw.sequence
+            request_id = subjects.last_token(raw.subject)
+            self.raws[request_id].append(raw)
+            try:
+                self._entries[request_id].append(await read_entry(self._bus, raw))
+            except Invalid:
+                continue
+        return {request_id: judged(request_id, entries) for request_id, entries in self._entries.items()}
+
+    async def backlogs(self) -> dict[str, Backlog | None]:
+        return {consumer: await backlog(self._bus, stream, consumer) for consumer, stream in CONSUMERS.items()}
+
+    async def errors(self) -> list[ErrorReport]:
+        """The reports; garbage that somebody put on `errors` is none."""
+        found: list[ErrorReport] = []
+        for raw in await read_subject(self._bus.nc, "ERRORS", subjects.ERRORS, fresh=True):
+            try:
+                found.append(ErrorReport.read(raw.data))
+            except Invalid:
+                continue
+        return found
+
+    async def everything(self) -> Evidence:
+        js = self._bus.nc.jetstream(timeout=5)
+        stored = {name: (await js.stream_info(name)).state.messages for name in ("REQUESTS", "TASKS")}
+        return Evidence(await self.logs(), await self.errors(), self._traces(), await self.backlogs(), stored)
+
+    def _traces(self) -> list[Trace]:
+        path = self._folder / "trace.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [Trace(**json.loads(line)) for line in lines]

@@ -1,0 +1,91 @@
+"""What the runner itself knows: what it sent and whether the broker's word for it came, and what it did to whom."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Word(StrEnum):
+    """What the broker said to a publish."""
+
+    OK = "ok"
+    UNKNOWN = "unknown"  # no word came: stored or not
+
+
+@dataclass(slots=True)
+class Sent:
+    """One request, however many copies of it were sent. Times are seconds since 1970."""
+
+    id: str
+    deadline_seconds: float
+    sent_at: float
+    word: Word = Word.UNKNOWN
+    acked_at: float = 0.0
+    cancelled_at: float | None = None  # when the word for the cancel came
+    is_valid: bool = True
+
+    def acked(self, at: float) -> None:
+        """The first copy counts: the deadline runs from the oldest."""
+        if self.word is Word.UNKNOWN:
+            self.word, self.acked_at = Word.OK, at
+
+
+@dataclass(frozen=True, slots=True)
+class Litter:
+    """A message that nobody can use."""
+
+    what: str
+    stream: str
+    sequence: int | None  # None: no word came
+    has_error: bool = True  # on `errors` itself it makes none
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A time in which somebody could not do its work because of us."""
+
+    who: str
+    began: float
+    ended: float
+    process: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A service that ended though nobody ended it, ended badly when asked to, or broke inside and went on."""
+
+    who: str
+    text: str
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Everything that the runner did."""
+
+    sent: dict[str, Sent] = field(default_factory=dict[str, Sent])
+    bare: set[str] = field(default_factory=set[str])  # goals of requests that were sent without an id
+    copies: int = 0
+    large: int = 0
+    litter: list[Litter] = field(default_factory=list[Litter])
+    outages: list[Outage] = field(default_factory=list[Outage])
+    deaths: list[Death] = field(default_factory=list[Death])
+    faults: list[str] = field(default_factory=list[str])
+
+    def away(self, who: str, *, padding: float = 0.0, process: int = 0) -> list[tuple[float, float]]:
+        """When one was away: its name's beginning, or one of its processes alone."""
+        return [
+            (outage.began, outage.ended + padding)
+            for outage in self.outages
+            if outage.who.startswith(who) and process in (0, outage.process)
+        ]
+
+
+def overlap(intervals: Iterable[tuple[float, float]], began: float, ended: float) -> float:
+    """How much of a time is covered by at least one interval."""
+    covered, reached = 0.0, began
+    for start, end in sorted(intervals):
+        start, end = max(start, reached), min(end, ended)
+        if end > start:
+            covered += end - start
+            reached = end
+    return covered

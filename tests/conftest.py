@@ -1,0 +1,68 @@
+"""What every test may use: a running Muster of its own."""
+
+import logging
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from hypothesis import HealthCheck, settings
+
+from tests.harness import Muster, running
+
+# A busy machine is no failure, and what `make test` says of a commit it says every time. To look for new examples:
+# make test ARGS="--hypothesis-profile=search tests/unit"
+settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+settings.register_profile("search", settings.get_profile("steady"), derandomize=False, max_examples=2000)
+settings.load_profile("steady")
+
+
+class Roll:
+    """Calls the roll when tests run in several processes: stealing work once left six of them out, and said nothing."""
+
+    def __init__(self) -> None:
+        self.expected: set[str] = set()
+        self.seen: set[str] = set()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self.expected.update(ids)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seen.add(report.nodeid)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        if exitstatus == pytest.ExitCode.OK and self.expected - self.seen:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        for missing in sorted(self.expected - self.seen):
+            terminalreporter.write_line(f"NOT RUN {missing}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Roll())
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Generator[None]:
+    """A test that sets logging up must not make the next one deaf."""
+    root = logging.getLogger("muster")
+    before = root.propagate, root.handlers[:], root.level
+    yield
+    root.propagate, root.handlers[:], root.level = before
+
+
+@pytest_asyncio.fixture
+async def muster(tmp_path: Path) -> AsyncGenerator[Muster]:
+    async with running(tmp_path) as started:
+        yield started
+
+
+@pytest_asyncio.fixture
+async def patient_muster(tmp_path: Path) -> AsyncGenerator[Muster]:
+    """With leases so long that whoever waits for one to run out fails the test."""
+    async with running(tmp_path, lease_seconds=60.0) as started:
+        yield started

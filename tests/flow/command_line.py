@@ -1,0 +1,120 @@
+"""The `muster` command in a folder of its own, as a person or a script runs it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from muster_bus.embedded import free_port
+
+LIMIT_SECONDS = 60
+TEAM = """\
+team: small
+supervisor: {model: offline}
+roles:
+  - {name: good, description: Does what it is told, run: "hands:good"}
+  - {name: bad, description: Fails, run: "hands:bad"}
+  - {name: slow, description: Takes its time, run: "hands:slow"}
+"""
+HANDS = """\
+import asyncio
+
+async def good(task, ctx):
+    return f"did {task.description}"
+
+async def bad(task, ctx):
+    raise ValueError("the mill is broken")
+
+async def slow(task, ctx):
+    await asyncio.sleep(30)
+"""
+
+
+class Here:
+    """A folder with a team file, in which commands are run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith(("MUSTER_", "ANTHROPIC_"))}
+        (folder / "team.yaml").write_text(TEAM)
+        (folder / "hands.py").write_text(HANDS)
+
+    def run(self, *words: str, text: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            _command(words),
+            cwd=self.folder,
+            env={**self.env, **env},
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+
+    def start(self, *words: str, **env: str) -> subprocess.Popen[str]:
+        """Its standard error goes to `<command>.txt`."""
+        with (self.folder / f"{words[0]}.txt").open("w") as said:
+            return subprocess.Popen(
+                _command(words),
+                cwd=self.folder,
+                env={**self.env, **env},
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
+            )
+
+    def document(self, *words: str) -> dict[str, Any]:
+        ran = self.run(*words, "--json")
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
+
+    @contextmanager
+    def up(self, *words: str, **env: str) -> Generator[tuple[subprocess.Popen[str], str]]:
+        """A running `muster up` and what it said when it was ready."""
+        ports = () if "--port" in words else ("--port", str(free_port()), "--http-port", str(free_port()))
+        with self.start("up", *ports, *words, **env) as process:
+            try:
+                yield process, read_until(process, "Ctrl-C stops it")
+            finally:
+                process.send_signal(signal.SIGTERM)
+                process.wait(LIMIT_SECONDS)
+
+    def broker_pid(self) -> int:
+        return int((self.folder / ".muster" / "nats" / "nats.pid").read_text())
+
+
+def read_until(process: subprocess.Popen[str], words: str) -> str:
+    """What a process says up to a line with these words; the test's own limit bounds the wait."""
+    assert process.stdout is not None
+    said = ""
+    for line in process.stdout:
+        said += line
+        if words in line:
+            return said
+    raise AssertionError(f"it ended without {words!r}: {said}")
+
+
+def is_alive(pid: int) -> bool:
+    """A process that ended counts as dead though nobody has asked for its exit code."""
+    if Path("/proc/self/stat").exists():
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+    said = subprocess.run(["ps", "-p", str(pid), "-o", "stat="], capture_output=True, text=True, check=False).stdout
+    return bool(said.strip()) and not said.startswith("Z")
+
+
+def plan(*tasks: tuple[str, str] | tuple[str, str, str]) -> str:
+    """(id, tag) or (id, tag, dependency), as JSON."""
+    listed = [{"id": t[0], "description": f"task {t[0]}", "tag": t[1], "dependencies": list(t[2:])} for t in tasks]
+    return json.dumps({"tasks": [{**task, "max_attempts": 1} for task in listed]})
+
+
+def _command(words: tuple[str, ...]) -> list[str]:
+    return [sys.executable, "-m", "muster_cli", *words]

@@ -1,0 +1,26 @@
+"""What the tests of the coordinator start from."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from muster_bus.connection import Bus
+from muster_bus.embedded import Server
+from muster_bus.topology import provision
+from muster_protocol.headers import Sender
+from tests.flow.house import SETTINGS, House
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    server = Server(tmp_path)
+    await server.start()
+    bus = await Bus.connect(server.url, Sender("supervisor", "s1"))
+    await provision(bus, SETTINGS, ["default"], ["math"])
+    house = House(server, bus)
+    await house.open()
+    yield house
+    await house.close()
+    await bus.close()
+    await server.stop()

@@ -1,0 +1,176 @@
+"""A broker, a coordinator, and everybody else by hand."""
+
+import asyncio
+import json
+import secrets
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from muster_bus.connection import Bus
+from muster_bus.embedded import Server
+from muster_bus.read import read_subject
+from muster_bus.topology import Settings
+from muster_coordinator.coordinator import Coordinator
+from muster_protocol import subjects
+from muster_protocol.headers import Sender
+from muster_protocol.messages import (
+    Answer,
+    AnswerStatus,
+    HandedBack,
+    LogBody,
+    PlanMade,
+    Reservation,
+    Reserved,
+    Result,
+    ResultStatus,
+    Started,
+    Taken,
+)
+from muster_protocol.plan import Plan, TaskSpec
+
+SETTINGS = Settings(lease_seconds=1, ack_wait_seconds=1)
+PLAN = Plan(tasks=(TaskSpec(id="a", description="look", tag="math"),))
+
+
+async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(15):
+        while True:
+            if await holds():
+                return
+            await asyncio.sleep(0.02)
+
+
+class House:
+    """One installation; what is not the coordinator is played."""
+
+    def __init__(self, server: Server, bus: Bus) -> None:
+        self.server, self.bus, self.term = server, bus, 0
+        self.coordinator: Coordinator | None = None
+
+    async def open(self, instance: str = "c1", *, ahead_seconds: float = 0.0) -> Coordinator:
+        """Start a coordinator, whose clock may be ahead: then all that is stored seems old to it."""
+        bus = await Bus.connect(self.server.url, Sender("coordinator", instance))
+        bus.clock.observe(time.time() + ahead_seconds)
+        self.coordinator = Coordinator(bus, port=0)
+        await self.coordinator.start()
+        return self.coordinator
+
+    async def close(self) -> None:
+        if self.coordinator is not None:
+            await self.coordinator.stop(2.0)
+            await self.coordinator.bus.close()
+            self.coordinator = None
+
+    async def ask(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, Any, Any]:
+        assert self.coordinator is not None
+        url = f"{self.coordinator.address}{path}"
+
+        def send() -> tuple[int, Any, Any]:
+            data = None if body is None else json.dumps(body).encode()
+            request = urllib.request.Request(url, data, {"Content-Type": "application/json", **headers}, method=method)
+            try:
+                with urllib.request.urlopen(request, timeout=20) as reply:
+                    return reply.status, reply.headers, reply.read()
+            except urllib.error.HTTPError as error:
+                with error:
+                    return error.code, error.headers, error.read()
+
+        status, told, content = await asyncio.to_thread(send)
+        is_json = "json" in told.get("Content-Type", "")
+        return status, told, json.loads(content) if is_json else content.decode()
+
+    async def get(self, path: str) -> Any:
+        status, _, content = await self.ask("GET", path)
+        assert status == 200, content
+        return content
+
+    async def until(self, path: str, holds: Callable[[Any], bool]) -> Any:
+        async def holds_now() -> bool:
+            status, _, content = await self.ask("GET", path)
+            return status == 200 and bool(holds(content))
+
+        await eventually(holds_now)
+        return await self.get(path)
+
+    async def write(self, body: LogBody, sender: str = "supervisor/s1") -> None:
+        service, instance = sender.split("/")
+        stored = await self.bus.store(
+            subjects.results("r1"),
+            body,
+            request_id="r1",
+            once=secrets.token_hex(8),
+            term=self.term,
+            sender=Sender(service, instance),
+        )
+        if isinstance(body, Taken):
+            self.term = stored.sequence
+
+    async def plan(self) -> None:
+        await self.write(
+            Taken(instance="s1", delivery=1, team="default", deadline=9e9, request_hash="x", request_sequence=1)
+        )
+        await self.write(PlanMade(plan=PLAN, team="default", request_hash="x", deadline=9e9, in_flight=8))
+        await self.write(Reserved(attempts=(Reservation(task_id="a", attempt=1, timeout_seconds=60),)))
+
+    async def started(self, worker: str, delivery: int = 1, task_sequence: int = 7) -> None:
+        event = Started(
+            request_id="r1",
+            task_id="a",
+            attempt=1,
+            worker=worker,
+            role="math",
+            delivery=delivery,
+            task_sequence=task_sequence,
+        )
+        await self.tell(event, worker)
+
+    async def tell(self, event: Started | HandedBack, worker: str) -> None:
+        await self.bus.store(
+            subjects.events("r1"), event, request_id="r1", once=secrets.token_hex(8), sender=Sender("worker", worker)
+        )
+
+    async def finished(self, worker: str, delivery: int = 1, sender: str = "worker", task_id: str = "a") -> None:
+        result = Result(
+            request_id="r1",
+            task_id=task_id,
+            attempt=1,
+            status=ResultStatus.DONE,
+            worker=worker,
+            role="math",
+            delivery=delivery,
+        )
+        await self.write(result, f"{sender}/{worker}")
+
+    async def answer(self) -> None:
+        await self.write(Answer(request_id="r1", status=AnswerStatus.DONE, text="42", seconds=1.5))
+
+    async def conflicts_after_the_answer(self) -> list[Any]:
+        """All that was said before the answer has been judged when the answer shows."""
+        await self.answer()
+        await self.until("/v1/overview", lambda overview: overview["requests"].get("done") == 1)
+        return (await self.get("/v1/conflicts"))["conflicts"]
+
+    async def throw(self, subject: str, body: bytes, headers: Mapping[str, str] | None = None) -> int:
+        """Store a message as anybody could; returns its sequence."""
+        return (await self.bus.publisher.store(subject, body, dict(headers or {}), patience=10)).sequence
+
+    async def reported(self) -> list[str]:
+        """The message ids of all errors."""
+        return sorted(raw.headers.get("Nats-Msg-Id", "") for raw in await read_subject(self.bus.nc, "ERRORS", "errors"))
+
+    async def until_reported(self, *ids: str) -> list[str]:
+        """Wait until all of these are on `errors`; all that is there then."""
+
+        async def is_so() -> bool:
+            return set(ids) <= set(await self.reported())
+
+        await eventually(is_so)
+        return await self.reported()
+
+    async def conflicts_told(self) -> list[str]:
+        """The tasks about which a conflict was told."""
+        events = await read_subject(self.bus.nc, "EVENTS", "events.r1")
+        return sorted(json.loads(raw.data)["task_id"] for raw in events if raw.headers.get("kind") == "conflict")

@@ -1,0 +1,255 @@
+"""The coordinator against a real broker, asked over real HTTP; supervisors and workers are played by hand."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from muster_bus.embedded import free_port
+from muster_bus.kv import Bucket
+from muster_bus.read import read_subject
+from muster_coordinator.coordinator import Coordinator
+from muster_protocol.errors import Misconfigured
+from muster_protocol.messages import HandedBack
+from tests.flow.house import House, eventually
+
+
+def _sides(found: Any) -> list[tuple[str, str, str]]:
+    return [(conflict["what"], conflict["first"], conflict["second"]) for conflict in found]
+
+
+async def test_two_messages_of_one_attempt_that_were_both_started_are_one_conflict(house: House):
+    await house.plan()
+    await house.started("w1", task_sequence=7)
+    await house.started("w2", task_sequence=8)
+    await house.started("w2", task_sequence=8)
+
+    await house.until("/v1/conflicts", lambda found: found["conflicts"])
+
+    async def is_told() -> bool:
+        return bool(await house.conflicts_told())
+
+    await eventually(is_told)
+    assert _sides(await house.conflicts_after_the_answer()) == [("started twice", "w1", "w2")]
+    told = [raw for raw in await read_subject(house.bus.nc, "EVENTS", "events.r1") if raw.headers["kind"] == "conflict"]
+    assert [raw.headers["sender"] for raw in told] == ["coordinator/c1"]
+
+
+async def test_a_redelivery_is_a_conflict_once_the_earlier_worker_shows_itself_in_the_registry(house: House):
+    await house.plan()
+    await house.started("w1", delivery=1)
+    await house.started("w2", delivery=2)
+    await house.bus.flush()
+    await Bucket(house.bus, "workers").put("w2", b"{}")
+    await Bucket(house.bus, "workers").put("w1", b"{}")
+
+    await house.until("/v1/conflicts", lambda found: found["conflicts"])
+
+    assert _sides(await house.conflicts_after_the_answer()) == [("started twice", "w1", "w2")]
+
+
+async def test_an_attempt_finished_by_two_workers_is_one_conflict(house: House):
+    await house.plan()
+    await house.finished("w1", delivery=1)
+    await house.finished("w2", delivery=2)
+
+    assert _sides(await house.conflicts_after_the_answer()) == [("finished twice", "w1", "w2")]
+
+
+async def test_a_timeout_that_the_owner_wrote_is_no_side_of_a_conflict(house: House):
+    await house.plan()
+    await house.finished("s1", sender="supervisor")
+    await house.finished("w1")
+
+    assert await house.conflicts_after_the_answer() == []
+
+
+async def test_a_handover_to_another_worker_is_no_conflict(house: House):
+    await house.plan()
+    await house.started("w1", delivery=1)
+    await house.started("w2", delivery=2)
+    await house.finished("w2", delivery=2)
+
+    assert await house.conflicts_after_the_answer() == []
+
+
+async def test_an_attempt_that_was_handed_back_may_be_started_by_another(house: House):
+    await house.plan()
+    await house.started("w1", delivery=1)
+    back = HandedBack(request_id="r1", task_id="a", attempt=1, worker="w1", delivery=1)
+    await house.tell(back, "w1")
+    await house.started("w2", delivery=2)
+    await Bucket(house.bus, "workers").put("w1", b"{}")
+    await house.finished("w2", delivery=2)
+
+    assert await house.conflicts_after_the_answer() == []
+
+
+async def test_what_happened_while_the_coordinator_was_away_is_shown_and_judged(house: House):
+    await house.close()
+    await house.plan()
+    await house.started("w1", task_sequence=7)
+    await house.started("w2", task_sequence=8)
+    await house.finished("w1")
+    await house.finished("w2")
+    await house.answer()
+    await house.bus.publisher.store("requests.default", b'{"id": "later", "text": "hi"}', {})
+
+    await house.open()
+
+    overview = await house.until("/v1/overview", lambda overview: overview["conflicts"] == 2)
+    listed = {request["id"]: request["status"] for request in (await house.get("/v1/requests"))["requests"]}
+    assert overview["requests"] == {"waiting": 1, "open": 0, "done": 1}
+    assert listed == {"r1": "done", "later": "waiting"}
+
+
+async def test_a_conflict_that_was_told_is_not_told_again_by_the_next_coordinator(house: House):
+    await house.plan()
+    await house.finished("w1")
+    await house.finished("w2")
+    await house.until("/v1/conflicts", lambda found: found["conflicts"])
+
+    async def is_told() -> bool:
+        return bool(await read_subject(house.bus.nc, "EVENTS", "events.r1"))
+
+    await eventually(is_told)
+    before = (await house.get("/v1/conflicts"))["conflicts"]
+
+    await house.close()
+    await house.open()
+
+    after = await house.until("/v1/conflicts", lambda found: found["conflicts"])
+    assert after["conflicts"] == before
+
+
+async def test_a_request_goes_through_the_door_and_its_answer_comes_back(house: House):
+    status, headers, sent = await house.ask("POST", "/v1/requests", {"text": "hi"}, **{"Idempotency-Key": "r1"})
+    _, _, waiting = await house.ask("GET", "/v1/requests/r1")
+    early, _, _ = await house.ask("GET", "/v1/requests/r1/answer")
+    polling = asyncio.create_task(house.ask("GET", "/v1/requests/r1/answer?wait=20"))
+    streaming = asyncio.create_task(house.ask("GET", "/v1/requests/r1/events"))
+    await house.plan()
+    await house.finished("w1")
+    await house.answer()
+
+    late, _, answer = await polling
+    _, _, stream = await streaming
+    shown = await house.get("/v1/requests/r1")
+    assert (status, sent["id"], headers["Location"]) == (202, "r1", "/v1/requests/r1")
+    assert (waiting["status"], early) == ("waiting", 202)
+    assert (late, answer["text"]) == (200, "42")
+    assert [line for line in stream.splitlines() if line.startswith("event:")] == [
+        "event: taken",
+        "event: plan",
+        "event: reserved",
+        "event: result",
+        "event: answer",
+        "event: end",
+    ]
+    assert (shown["status"], shown["tasks"][0]["status"], shown["answer"]["text"]) == ("done", "done", "42")
+
+
+async def test_a_cancel_through_the_door_is_kept_on_control(house: House):
+    await house.plan()
+
+    status, _, _ = await house.ask("POST", "/v1/requests/r1/cancel?reason=enough")
+
+    (stored,) = await read_subject(house.bus.nc, "CONTROL", "control.r1")
+    assert status == 202
+    assert json.loads(stored.data)["reason"] == "enough"
+
+
+async def test_what_is_over_cannot_be_cancelled_through_the_door(house: House):
+    await house.plan()
+    await house.answer()
+    await house.until("/v1/overview", lambda overview: overview["requests"].get("done") == 1)
+
+    status, _, body = await house.ask("POST", "/v1/requests/r1/cancel")
+
+    assert status == 409
+    assert "r1 is over already: done" in str(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"plan": {"tasks": [{"id": "a"}]}}, "plan.tasks.0.description"),
+        ({"text": "hi", "deadline_seconds": 1e9}, "deadline_seconds"),
+        ({"text": "hi", "team": "no such"}, "team"),
+    ],
+)
+async def test_a_wrong_request_is_a_problem_that_names_the_field(house: House, body: object, field: str):
+    status, headers, problem = await house.ask("POST", "/v1/requests", body)
+
+    assert (status, headers["Content-Type"], problem["field"]) == (422, "application/problem+json", field)
+
+
+async def test_an_unknown_request_is_not_found(house: House):
+    for path in ("", "/answer", "/events"):
+        status, _, problem = await house.ask("GET", f"/v1/requests/nobody{path}")
+
+        assert status == 404
+        assert "no request 'nobody'" in problem["detail"]
+
+
+async def test_the_registry_is_listed(house: House):
+    await Bucket(house.bus, "workers").put("w1", b'{"slots": 4}')
+    await Bucket(house.bus, "workers").put("w2", b"garbage")
+
+    listed = await house.get("/v1/workers")
+
+    assert listed["workers"] == [{"name": "w1", "slots": 4}, {"name": "w2"}]
+
+
+async def test_without_a_broker_the_door_says_so_and_the_service_lives(house: House):
+    assert (await house.ask("GET", "/readyz"))[0] == 200
+    house.server.kill()
+
+    async def is_unready() -> bool:
+        return (await house.ask("GET", "/readyz"))[0] == 503
+
+    await eventually(is_unready)
+
+    status, headers, problem = await house.ask("GET", "/v1/requests")
+
+    assert (status, headers["Retry-After"]) == (503, "2")
+    assert "the broker is away" in problem["detail"]
+    assert (await house.ask("GET", "/healthz"))[0] == 200
+
+
+async def test_what_was_said_during_a_broker_restart_is_caught_up_with(house: House):
+    await house.plan()
+    await house.until("/v1/overview", lambda overview: overview["requests"]["open"] == 1)
+    house.server.kill()
+    await house.server.start()
+    await house.finished("w1")
+    await house.answer()
+
+    await house.until("/v1/overview", lambda overview: overview["requests"].get("done") == 1)
+
+
+async def test_a_stop_does_not_wait_for_those_who_follow(house: House):
+    await house.plan()
+    assert house.coordinator is not None
+    address = house.coordinator.address.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(address[0], int(address[1]))
+    writer.write(b"GET /v1/requests/r1/events HTTP/1.1\r\nHost: x\r\n\r\n")
+    async with asyncio.timeout(10):
+        await reader.readuntil(b"event: reserved")
+
+    async with asyncio.timeout(5):
+        await house.close()
+
+    writer.close()
+
+
+async def test_a_port_in_use_is_a_clear_error(house: House):
+    port = free_port()
+    first, second = Coordinator(house.bus, port=port), Coordinator(house.bus, port=port)
+    await first.start()
+
+    with pytest.raises(Misconfigured, match=f"port {port} on 127.0.0.1 is in use"):
+        await second.start()
+
+    await first.stop(2.0)

@@ -1,0 +1,101 @@
+"""I12: what a stopped service held is with the next one at once, and the take is not counted against it."""
+
+import asyncio
+import signal
+import time
+
+from muster_agent.scripted import Scripted
+from muster_agent.team import load_team
+from muster_bus.read import read_subject
+from muster_bus.service import stop_within
+from muster_protocol.messages import AnswerStatus, ResultStatus
+from muster_supervisor.supervisor import Supervisor
+from muster_worker.events import Events
+from tests.flow.inside import connected, next_deliveries, put_task, task_of
+from tests.harness import Muster
+
+
+async def test_tasks_of_a_stopped_worker_are_handed_back_with_a_note(patient_muster: Muster) -> None:
+    muster = patient_muster
+    await muster.start("worker", "w1", "--grace", "5")
+    for n in range(3):
+        await put_task(muster, task_of(f"t{n}", does='{"until": "go"}'))
+    await muster.until(lambda: len(muster.traces()) == 3, "all three run")
+
+    muster.signal("w1", signal.SIGTERM)
+    assert await muster.ended("w1", within=8) == 0
+
+    again = await next_deliveries(muster, "TASKS", "w_acting", 3, within=3)
+    assert [delivery.number for delivery in again] == [2, 2, 2]
+    events = await read_subject(muster.bus.nc, "EVENTS", "events.r1", fresh=True)
+    assert [event.headers["kind"] for event in events].count("handed_back") == 3
+
+
+async def test_what_ends_within_the_grace_of_a_stopped_worker_is_finished_there(patient_muster: Muster) -> None:
+    muster = patient_muster
+    await muster.start("worker", "w1")
+    await put_task(muster, task_of("t", does='{"sleep": 0.7}'))
+    await muster.until(lambda: len(muster.traces()) == 1, "it runs")
+
+    muster.signal("w1", signal.SIGTERM)
+    assert await muster.ended("w1", within=8) == 0
+
+    assert [result.worker for result in await muster.results("r1")] == ["w1"]
+
+
+async def test_the_requests_of_a_stopped_supervisor_are_handed_back_with_a_note(patient_muster: Muster) -> None:
+    muster = patient_muster
+    await muster.start("supervisor", "s1")
+    request = await muster.submit([{"id": "a"}])
+    await muster.until_log(request, lambda state: state.in_flight == 1)
+
+    muster.signal("s1", signal.SIGTERM)
+    assert await muster.ended("s1", within=8) == 0
+
+    (again,) = await next_deliveries(muster, "REQUESTS", "s_default", 1, within=3)
+    assert again.number == 2
+    state = await muster.state(request)
+    assert (state.owner, state.fruitless_takes(again.number)) == (None, 0)
+
+
+async def test_a_request_that_was_only_handed_back_unseen_is_no_poison(patient_muster: Muster) -> None:
+    muster = patient_muster
+    request = await muster.submit([{"id": "a"}])
+    team = load_team(muster.folder / "team.yaml")
+    async with connected(muster, "s0") as bus:
+        full = Supervisor(bus, team, Scripted([]))
+        for _ in range(3):
+            (delivery,) = await next_deliveries(muster, "REQUESTS", "s_default", 1, within=5)
+            await full.note_bounce(delivery)
+            delivery.lease.hand_back()
+
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+
+    assert (await muster.answer(request)).status is AnswerStatus.DONE
+
+
+async def test_a_task_that_was_only_handed_back_unseen_is_no_poison(patient_muster: Muster) -> None:
+    muster = patient_muster
+    await put_task(muster, task_of("t"))
+    full = Events(muster.bus)
+    for _ in range(3):
+        (delivery,) = await next_deliveries(muster, "TASKS", "w_acting", 1, within=5)
+        await full.bounced(delivery)
+        delivery.lease.hand_back()
+
+    await muster.start("worker", "w1")
+    await muster.until_log("r1", lambda state: state.last_sequence > 0)
+
+    assert [result.status for result in await muster.results("r1")] == [ResultStatus.DONE]
+
+
+async def test_a_step_of_a_stop_that_hangs_or_breaks_does_not_keep_the_next_from_being_done() -> None:
+    async def breaks() -> None:
+        raise RuntimeError("a bug")
+
+    began = time.monotonic()
+    await stop_within(asyncio.sleep(5), 0.1, "what hangs")
+    await stop_within(breaks(), 0.1, "what breaks")
+
+    assert time.monotonic() - began < 2

@@ -1,0 +1,151 @@
+"""I1: a request whose publish was acked gets exactly one answer, whatever process dies."""
+
+import pytest
+
+from muster_protocol.messages import Answer, AnswerStatus, PlanMade
+from tests.harness import Muster
+
+DIAMOND = [
+    {"id": "a"},
+    {"id": "b"},
+    {"id": "c", "dependencies": ["a", "b"]},
+    {"id": "d", "dependencies": ["c"]},
+]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "after:taken",
+        "before:plan",
+        "after:plan",
+        "before:reserved",
+        "after:reserved",
+        "before:dispatched",
+        "after:dispatched",
+        "before:answer",
+        "after:answer",
+        "before:ack",
+    ],
+)
+async def test_a_supervisor_killed_at_any_step_loses_nothing_and_doubles_nothing(muster: Muster, step: str) -> None:
+    await muster.start("worker", "w1")
+    await muster.start("supervisor", "s1", "--die-at", step)
+    request = await muster.submit([dict(task) for task in DIAMOND])
+    assert await muster.ended("s1") == 137
+
+    await muster.start("supervisor", "s2")
+    answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.DONE
+    assert len(await muster.entries(request, PlanMade)) == 1
+    assert len(await muster.entries(request, Answer)) == 1
+    assert muster.executions(request) == {"a": 1, "b": 1, "c": 1, "d": 1}
+    assert len(await muster.results(request)) == 4
+    await muster.until_settled("REQUESTS", "s_default")
+
+
+async def test_a_broker_killed_in_the_middle_of_200_tasks_loses_and_doubles_nothing(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+    await muster.start("worker", "w2")
+    request = await muster.submit([{"id": f"t{n}", "does": {"sleep": 0.05}} for n in range(200)])
+    await muster.until(lambda: len(muster.traces("end")) > 60, "a third is done")
+
+    muster.broker.kill()
+    await muster.broker.start()
+    answer = await muster.answer(request, within=40)
+
+    assert answer.status is AnswerStatus.DONE
+    assert len(await muster.entries(request, Answer)) == 1
+    state = await muster.state(request)
+    assert all(len(task.attempts) == 1 and task.result is not None for task in state.tasks.values())
+
+
+async def test_a_worker_killed_in_the_middle_of_a_task_is_replaced(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+    request = await muster.submit([{"id": "a", "does": {"until": "go"}}])
+    await muster.until(lambda: muster.executions(request)["a"] == 1, "the task runs")
+
+    muster.kill("w1")
+    (muster.folder / "go").touch()
+    await muster.start("worker", "w2")
+    answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.DONE
+    assert [result.worker for result in await muster.results(request)] == ["w2"]
+    assert answer.tasks[0].attempts == 1
+
+
+async def test_the_same_request_published_three_times_is_one_request(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+    tasks = [{"id": "a"}]
+
+    first = await muster.submit([dict(task) for task in tasks], id="mine")
+    answer = await muster.answer(first)
+    again = [await muster.submit([dict(task) for task in tasks], id="mine") for _ in range(2)]
+    await muster.until_settled("REQUESTS", "s_default")
+
+    assert again == ["mine", "mine"]
+    assert await muster.answer("mine") == answer
+    assert muster.executions("mine") == {"a": 1}
+    assert len(await muster.entries("mine", Answer)) == 1
+
+
+async def test_copies_of_one_request_at_two_supervisors_run_once(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("supervisor", "s2")
+    await muster.start("worker", "w1")
+
+    for _ in range(4):
+        await muster.submit([{"id": "a", "does": {"sleep": 0.3}}], id="same")
+    answer = await muster.answer("same")
+    await muster.until_settled("REQUESTS", "s_default")
+
+    assert answer.status is AnswerStatus.DONE
+    assert muster.executions("same") == {"a": 1}
+    assert len(await muster.entries("same", Answer)) == 1
+
+
+async def test_the_same_id_with_another_body_is_an_error_and_the_first_answer_stands(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+    await muster.submit([{"id": "a", "does": {"say": "first"}}], id="mine")
+    assert (await muster.answer("mine")).text == "first"
+
+    await muster.submit([{"id": "a", "does": {"say": "second"}}], id="mine")
+    await muster.until_settled("REQUESTS", "s_default")
+
+    assert (await muster.answer("mine")).text == "first"
+    errors = [raw.data.decode() for raw in await muster.errors()]
+    assert any("was used before for another request" in error for error in errors)
+
+
+async def test_a_request_that_kills_its_supervisor_every_time_is_answered_as_poison(muster: Muster) -> None:
+    request = await muster.submit([{"id": "a"}])
+    for number in range(3):
+        await muster.start("supervisor", f"dying-{number}", "--die-at", "after:taken")
+        assert await muster.ended(f"dying-{number}") == 137
+
+    await muster.start("supervisor", "healthy")
+    answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.FAILED
+    assert "poison" in answer.text
+
+
+async def test_a_task_that_kills_its_worker_every_time_fails_and_its_neighbour_goes_on(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    request = await muster.submit([{"id": "bomb", "does": {"die": True}}, {"id": "good", "tag": "second"}])
+    for number in range(3):
+        await muster.start("worker", f"dying-{number}", "--role", "acting")
+        assert await muster.ended(f"dying-{number}") == 137
+
+    await muster.start("worker", "healthy")
+    answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.PARTIAL
+    assert {task.id: task.status for task in answer.tasks} == {"bomb": "failed", "good": "done"}
+    assert muster.executions(request) == {"bomb": 3, "good": 1}

@@ -1,0 +1,106 @@
+"""I2: whoever may not be the owner any more writes nothing, also before the fold would ignore it."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+
+import pytest
+
+from muster_protocol.messages import Answer, AnswerStatus, Taken
+from muster_supervisor.owner import LeaseLost, Owner, Superseded
+from muster_supervisor.run import Run
+from tests.bus.wire import until
+from tests.flow.inside import connected, delivery_of, owner_of
+from tests.harness import Muster
+from tests.unit.protocol.journal import answer, planned, task
+
+ANSWER = Answer(request_id="r1", status=AnswerStatus.DONE, text="too late")
+
+
+async def takes(muster: Muster) -> list[tuple[str, int]]:
+    entries = await muster.entries("r1", Taken)
+    return [(entry.body.instance, entry.body.delivery) for entry in entries if isinstance(entry.body, Taken)]
+
+
+async def lost(owner: Owner) -> None:
+    await until(lambda: not owner.lease.is_held, "the lease ran out")
+
+
+async def test_an_owner_whose_lease_ran_out_writes_nothing(muster: Muster) -> None:
+    async with connected(muster, "here") as bus:
+        owner = owner_of(muster, bus, 1, ack_wait=0.5)
+        assert await owner.take_first()
+        await lost(owner)
+
+        with pytest.raises(LeaseLost):
+            await owner.append(ANSWER, "answer")
+        with pytest.raises(LeaseLost):
+            await owner.compare_and_set(ANSWER)
+
+    assert len(await muster.log("r1")) == 1
+
+
+@pytest.mark.parametrize("way", [Owner.take_first, Owner.take])
+async def test_a_request_whose_lease_ran_out_is_not_taken(
+    muster: Muster, way: Callable[[Owner], Awaitable[object]]
+) -> None:
+    async with connected(muster, "here") as bus:
+        owner = owner_of(muster, bus, 1, ack_wait=0.01)
+        await lost(owner)
+
+        with pytest.raises(LeaseLost):
+            await way(owner)
+
+    assert await muster.log("r1") == []
+
+
+async def test_an_owner_that_saw_its_successor_writes_nothing(muster: Muster) -> None:
+    async with connected(muster, "here") as bus, connected(muster, "next") as other:
+        owner, successor = owner_of(muster, bus, 1), owner_of(muster, other, 2)
+        await owner.take()
+        await successor.take()
+        await owner.log.refresh()
+
+        with pytest.raises(Superseded):
+            await owner.append(ANSWER, "answer")
+        with pytest.raises(Superseded):
+            await owner.compare_and_set(ANSWER)
+
+    assert await takes(muster) == [("here", 1), ("next", 2)]
+    assert len(await muster.log("r1")) == 2
+
+
+async def test_a_delivery_that_lay_in_the_socket_of_a_hung_owner_takes_nothing_from_its_successor(
+    muster: Muster,
+) -> None:
+    async def succeed() -> None:
+        async with connected(muster, "next") as other:
+            await owner_of(muster, other, 3).take()
+
+    async with connected(muster, "here") as bus:
+        run = Run(owner_of(muster, bus, 1))
+        attending = asyncio.create_task(run.attend())
+        await muster.until_log("r1", lambda state: state.in_flight == 1)
+
+        hang_while(succeed)
+        run.retake(delivery_of(bus, 2, 60.0))
+        async with asyncio.timeout(5):
+            await attending
+
+    assert await takes(muster) == [("here", 1), ("next", 3)]
+
+
+def test_of_two_answers_the_first_counts() -> None:
+    journal = planned(task("t"))
+
+    journal.own(answer("first"))
+    journal.own(answer("second"))
+
+    assert journal.state.answer == answer("first")
+
+
+def hang_while(others_act: Callable[[], Coroutine[object, object, None]]) -> None:
+    """Nothing turns in this process while somebody else acts."""
+    thread = threading.Thread(target=lambda: asyncio.run(others_act()))
+    thread.start()
+    thread.join()

@@ -1,0 +1,112 @@
+"""I3: a task whose result is stored is never executed again, also after kill -9 of the broker."""
+
+import signal
+
+from muster_bus.read import read_subject
+from muster_protocol.messages import AnswerStatus, ResultStatus
+from muster_worker.history import is_done_already
+from tests.bus.wire import Spy
+from tests.flow.inside import put_result, task_of
+from tests.harness import Muster
+
+
+async def test_a_worker_killed_between_result_and_ack_does_not_make_the_task_run_again(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1", "--die-at", "before:ack")
+    request = await muster.submit([{"id": "a"}, {"id": "b", "dependencies": ["a"]}])
+    assert await muster.ended("w1") == 137
+
+    await muster.start("worker", "w2")
+    answer = await muster.answer(request)
+    await muster.until_settled("TASKS", "w_acting")
+
+    assert answer.status is AnswerStatus.DONE
+    assert muster.executions(request) == {"a": 1, "b": 1}
+
+
+async def test_a_task_stored_again_after_a_broker_restart_is_recognised_though_it_is_delivery_one(
+    muster: Muster,
+) -> None:
+    await muster.start("supervisor", "s1")
+    request = await muster.submit([{"id": "a"}, {"id": "hold", "tag": "second", "does": {"until": "go"}}])
+    await muster.until_log(request, lambda state: bool(state.tasks) and not state.unnoted and state.in_flight == 2)
+    (copy,) = await read_subject(muster.bus.nc, "TASKS", "tasks.acting")
+    await muster.start("worker", "w1")
+    await muster.until_log(request, lambda state: state.tasks["a"].result is not None)
+    await muster.until_settled("TASKS", "w_acting")
+
+    muster.broker.kill()
+    await muster.broker.start()
+    again = await muster.store_copy("tasks.acting", copy, age_seconds=5.0)
+    await muster.until_settled("TASKS", "w_acting")
+    (muster.folder / "go").touch()
+    answer = await muster.answer(request)
+
+    assert not again.is_duplicate
+    assert answer.status is AnswerStatus.DONE
+    assert muster.executions(request)["a"] == 1
+
+
+async def test_a_task_that_a_restarted_broker_delivers_a_moment_later_is_recognised(patient_muster: Muster) -> None:
+    muster = patient_muster
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+    muster.signal("w1", signal.SIGSTOP)
+    request = await muster.submit([{"id": "a"}, {"id": "hold", "tag": "second", "does": {"until": "go"}}])
+    await muster.until_log(request, lambda state: state.in_flight == 2 and not state.unnoted)
+    (copy,) = await read_subject(muster.bus.nc, "TASKS", "tasks.acting")
+    muster.signal("w1", signal.SIGCONT)
+    await muster.until_log(request, lambda state: state.tasks["a"].result is not None)
+    await muster.until_settled("TASKS", "w_acting")
+
+    muster.broker.kill()
+    await muster.broker.start()
+    await muster.store_copy("tasks.acting", copy, age_seconds=0.0)
+    await muster.until_settled("TASKS", "w_acting")
+    (muster.folder / "go").touch()
+    answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.DONE
+    assert muster.executions(request)["a"] == 1
+
+
+async def test_a_worker_that_hung_with_a_task_in_its_socket_does_not_do_what_a_peer_has_done(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1", "--role", "second", "--slots", "1")
+    request = await _delivered_to_a_hanging_worker(muster)
+    await muster.start("worker", "w2", "--role", "second")
+    await muster.until_log(request, lambda state: state.tasks["a"].result is not None)
+
+    muster.signal("w1", signal.SIGCONT)
+    await muster.start("worker", "w3", "--role", "acting")
+    answer = await muster.answer(request)
+    await muster.until_settled("TASKS", "w_second")
+
+    assert answer.status is AnswerStatus.DONE
+    assert muster.executions(request) == {"a": 1, "b": 1}
+
+
+async def _delivered_to_a_hanging_worker(muster: Muster) -> str:
+    """A request whose task the broker has sent to w1 while w1 hung: its open pull must outlive the dispatch."""
+    for _ in range(20):
+        request = await muster.submit([{"id": "a", "tag": "second"}, {"id": "b"}])
+        muster.signal("w1", signal.SIGSTOP)
+        await muster.until_log(request, lambda state: state.in_flight == 2 and not state.unnoted)
+        if (await muster.backlog("TASKS", "w_second")).working == 1 and not muster.executions(request):
+            return request
+        muster.signal("w1", signal.SIGCONT)
+        await muster.client.cancel(request)
+        await muster.answer(request)
+        await muster.until_settled("TASKS", "w_second")
+    raise AssertionError("no pull of w1 was open when it was stopped")
+
+
+async def test_whether_a_task_is_done_is_asked_of_the_leader_of_its_log(muster: Muster) -> None:
+    """A replica that lags would say no, and the task would run again."""
+    asked = await Spy.on(muster.bus, "$JS.API.STREAM.MSG.GET.RESULTS")
+    task = task_of("a")
+    assert not await is_done_already(muster.bus, task)
+    await put_result(muster, task.request_id, "a", ResultStatus.DONE)
+
+    assert await is_done_already(muster.bus, task)
+    assert len(asked.heard) >= 2

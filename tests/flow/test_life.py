@@ -1,0 +1,112 @@
+"""The life of a request through real services, when nothing goes wrong and when tasks do."""
+
+from muster_protocol.messages import AnswerStatus
+from tests.harness import Muster
+
+
+async def test_a_request_becomes_a_plan_tasks_results_and_one_answer(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+
+    request = await muster.submit(
+        [{"id": "a"}, {"id": "b"}, {"id": "c", "dependencies": ["a", "b"], "does": {"say": "both"}}]
+    )
+    answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.DONE
+    assert answer.text == "both"
+    assert {task.id: task.status for task in answer.tasks} == {"a": "done", "b": "done", "c": "done"}
+    assert muster.executions(request) == {"a": 1, "b": 1, "c": 1}
+
+
+async def test_a_failed_attempt_is_tried_again_with_a_revision_that_saw_the_error(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+
+    request = await muster.submit([{"id": "a", "does": {"fail": "the disk is full", "times": 1}}])
+    answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.DONE
+    assert answer.tasks[0].attempts == 2
+    state = await muster.state(request)
+    assert "the disk is full" in state.tasks["a"].description
+
+
+async def test_three_strikes_end_a_task_and_what_depends_on_it_while_the_rest_goes_on(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+
+    request = await muster.submit(
+        [
+            {"id": "bad", "does": {"fail": "never"}, "max_attempts": 2},
+            {"id": "after", "dependencies": ["bad"]},
+            {"id": "last", "dependencies": ["after"]},
+            {"id": "good", "does": {"say": "fine"}},
+        ]
+    )
+    answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.PARTIAL
+    assert answer.text == "fine"
+    statuses = {task.id: task.status for task in answer.tasks}
+    assert statuses == {"bad": "failed", "after": "skipped", "last": "skipped", "good": "done"}
+    reasons = {task.id: task.reason or "" for task in answer.tasks}
+    assert "after skipped" in reasons["last"]
+    assert "bad failed: never" in reasons["last"]
+
+
+async def test_a_final_failure_is_not_tried_again(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+
+    request = await muster.submit([{"id": "a", "does": {"fail": "no such thing", "final": True}}])
+    answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.FAILED
+    assert "no such thing" in answer.text
+    assert muster.executions(request) == {"a": 1}
+
+
+async def test_cancel_stops_what_runs_and_what_waits(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1", "--slots", "1")
+    request = await muster.submit([{"id": "runs", "does": {"sleep": 60}}, {"id": "waits"}])
+    await muster.until(lambda: muster.executions(request)["runs"] == 1, "the first task runs")
+
+    await muster.client.cancel(request, "changed my mind")
+    answer = await muster.answer(request, within=5)
+
+    assert answer.status is AnswerStatus.CANCELLED
+    assert "changed my mind" in answer.gaps
+    next_request = await muster.submit([{"id": "free", "does": {"say": "the slot is free"}}])
+    assert (await muster.answer(next_request, within=5)).text == "the slot is free"
+    assert muster.executions(request) == {"runs": 1}
+
+
+async def test_a_map_over_items_becomes_one_task_each_and_a_reduce(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+
+    request = await muster.client.submit(
+        over={
+            "template": {"description": '{"say": "{item}"}', "tag": "acting"},
+            "items": ["x", "y", "z"],
+            "reduce": {"description": '{"say": "all three"}', "tag": "second"},
+        }
+    )
+    answer = await muster.answer(request)
+
+    assert answer.text == "all three"
+    assert len(answer.tasks) == 4
+
+
+async def test_a_task_within_a_budget_of_tokens_is_reserved_its_share(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+
+    request = await muster.submit([{"id": "a"}, {"id": "b"}], budget={"tokens": 30_000})
+    await muster.answer(request)
+
+    state = await muster.state(request)
+    reserved = [state.tasks[task].attempts[0].tokens or 0 for task in ("a", "b")]
+    assert reserved == [20_000, 10_000]

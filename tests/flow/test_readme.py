@@ -1,0 +1,153 @@
+"""What the papers show is run as it stands: the README's two clients, and every example of docs/extending.md."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+
+import pytest
+
+from tests.flow.command_line import Here, read_until
+from tests.harness import ROOT
+
+LIMIT_SECONDS = 60
+SHOWN_ADDRESS = "nats://127.0.0.1:4222"
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def blocks(name: str, info: str) -> list[str]:
+    """The blocks of a page that begin with this line."""
+    return re.findall(rf"^```{re.escape(info)}\n(.*?)^```", text_of(name), re.MULTILINE | re.DOTALL)
+
+
+def files(name: str) -> dict[str, str]:
+    """The blocks that are files: ```python shop.py"""
+    found = re.findall(r"^```\w+ (\S+)\n(.*?)^```", text_of(name), re.MULTILINE | re.DOTALL)
+    return dict(found)
+
+
+def dialogues(name: str) -> list[tuple[str, str]]:
+    """Each command after a `$`, and what the page says that it prints."""
+    return [
+        (command, printed)
+        for block in blocks(name, "console")
+        for command, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+    ]
+
+
+def address(here: Here) -> str:
+    return json.loads((here.folder / ".muster" / "address.json").read_text())["nats_url"]
+
+
+def python(here: Here, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", *words],
+        cwd=here.folder,
+        env=here.env,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Generator[Here]:
+    """`muster up` with the sample team."""
+    here = Here(tmp_path_factory.mktemp("cloud"))
+    (here.folder / "team.yaml").unlink()
+    with here.up():
+        yield here
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Generator[Here]:
+    """`muster up` with the team of docs/extending.md."""
+    here = Here(tmp_path_factory.mktemp("shop"))
+    for name, text in files("docs/extending.md").items():
+        (here.folder / name).write_text(text, encoding="utf-8")
+    with here.up():
+        yield here
+
+
+def test_six_lines_of_nats_py_ask_and_read_the_answer_from_the_stream(cloud: Here):
+    (code,) = [block for block in blocks("README.md", "python") if "import nats" in block or ", nats" in block]
+
+    ran = python(cloud, "-c", code.replace(SHOWN_ADDRESS, address(cloud)))
+
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("# Compare AWS and Azure")
+
+
+def test_the_python_client_of_the_readme_prints_what_the_readme_says(cloud: Here):
+    (code,) = [block for block in blocks("README.md", "python") if "muster_client" in block]
+    (shown,) = [block for block in blocks("README.md", "text") if block.startswith("aws done")]
+
+    ran = python(cloud, "-c", code.replace(SHOWN_ADDRESS, address(cloud)))
+
+    assert ran.returncode == 0, ran.stderr
+    assert same(ran.stdout) == same(shown)
+
+
+def same(printed: str) -> list[str]:
+    """Without instances and times, which differ; the first two tasks run together and end in any order."""
+    lines = [re.sub(r" ([0-9a-f]{4}|[\d.]+)$", "", line) for line in printed.splitlines()]
+    return [*sorted(lines[:2]), *lines[2:]]
+
+
+def test_a_bare_publish_is_found_by_the_id_that_the_readme_gives(cloud: Here):
+    publish = (
+        "import asyncio, hashlib, json, nats\n"
+        "async def main():\n"
+        f"    nc = await nats.connect({address(cloud)!r})\n"
+        '    body = b\'{"text": "Compare AWS and Azure"}\'\n'
+        '    stored = json.loads((await nc.request("requests.default", body, timeout=5)).data)\n'
+        "    print(f\"{stored['seq']}-{hashlib.sha256(body).hexdigest()[:12]}\")\n"
+        "    await nc.close()\n"
+        "asyncio.run(main())\n"
+    )
+    request_id = python(cloud, "-c", publish).stdout.strip()
+
+    listed = cloud.document("status")
+
+    assert request_id in [
+        request.get("request_id") or request["id"] for request in listed["requests"] + listed["ended"]
+    ]
+
+
+@pytest.mark.parametrize(("command", "printed"), dialogues("docs/extending.md"))
+def test_the_examples_of_extending_print_what_the_page_says(shop: Here, command: str, printed: str):
+    program, *words = re.findall(r'"([^"]*)"|(\S+)', command)
+    plain = [quoted or bare for quoted, bare in words]
+
+    ran = shop.run(*plain) if "muster" in program else python(shop, *plain)
+
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == printed
+
+
+def test_the_service_of_extending_hears_an_answer_and_ends_cleanly(shop: Here):
+    env = {**shop.env, "MUSTER_NATS_URL": address(shop)}
+    with subprocess.Popen(
+        [sys.executable, "scribe.py"], cwd=shop.folder, env=env, stdout=subprocess.PIPE, text=True
+    ) as scribe:
+        try:
+            read_until(scribe, "scribe/1 is ready")
+            request_id = json.loads(shop.run("submit", "--plan", "plan.json", "--detach", "--json").stdout)[
+                "request_id"
+            ]
+            said = read_until(scribe, request_id)
+        finally:
+            scribe.send_signal(signal.SIGTERM)
+
+        assert said.endswith(f"{request_id} done\n")
+        assert scribe.wait(LIMIT_SECONDS) == 0
+
+
+def test_every_example_of_extending_is_here():
+    assert set(files("docs/extending.md")) == {"shop.py", "team.yaml", "plan.json", "noted.py", "scribe.py"}

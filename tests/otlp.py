@@ -1,0 +1,70 @@
+"""A collector for the tests: takes real OTLP exports over HTTP and keeps the decoded spans."""
+
+import asyncio
+import gzip
+from dataclasses import dataclass
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One exported span."""
+
+    service: str
+    name: str
+    trace: str
+    id: str
+    parent: str
+    kind: int
+    links: tuple[str, ...]
+
+
+class Collector:
+    """An OTLP/HTTP endpoint on loopback."""
+
+    def __init__(self) -> None:
+        self.spans: list[Seen] = []
+        self._server: asyncio.Server | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        assert self._server is not None
+        port = self._server.sockets[0].getsockname()[1]
+        return {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}", "OTEL_BSP_SCHEDULE_DELAY": "100"}
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+
+    async def stop(self) -> None:
+        assert self._server is not None
+        self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                lines = dict(line.lower().split(": ", 1) for line in head.decode().split("\r\n")[1:] if ": " in line)
+                body = await reader.readexactly(int(lines["content-length"]))
+                self._take(gzip.decompress(body) if lines.get("content-encoding") == "gzip" else body)
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n")
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    def _take(self, body: bytes) -> None:
+        export = ExportTraceServiceRequest.FromString(body)
+        for resource in export.resource_spans:
+            named = {attribute.key: attribute.value.string_value for attribute in resource.resource.attributes}
+            for scope in resource.scope_spans:
+                for span in scope.spans:
+                    self.spans.append(
+                        Seen(
+                            named["service.name"],
+                            span.name,
+                            span.trace_id.hex(),
+                            span.span_id.hex(),
+                            span.parent_span_id.hex(),
+                            span.kind,
+                            tuple(link.span_id.hex() for link in span.links),
+                        )
+                    )

@@ -1,0 +1,138 @@
+"""A local server that speaks the Messages API and refuses what the real one refuses."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+VERSION = "2026-10-21"
+FORBIDDEN = ("temperature", "top_p", "top_k")
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Canned:
+    """One reply: a body with a status, or a connection that is cut in the middle of it."""
+
+    body: Json | str
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    is_cut: bool = False
+
+
+def message(*content: Json, stop: str = "end_turn", read: int = 100, written: int = 20) -> Canned:
+    body: Json = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-5-5",
+        "content": list(content),
+        "stop_reason": stop,
+        "stop_sequence": None,
+        "usage": {"input_tokens": read, "output_tokens": written},
+    }
+    return Canned(body)
+
+
+def refusal(status: int, kind: str, text: str, **headers: str) -> Canned:
+    body: Json = {"type": "error", "error": {"type": kind, "message": text}, "request_id": "req_1"}
+    return Canned(body, status, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def text(words: str) -> Json:
+    return {"type": "text", "text": words}
+
+
+def thinking(words: str) -> Json:
+    return {"type": "thinking", "thinking": words, "signature": f"signed:{words}"}
+
+
+def tool_use(call_id: str, name: str, **arguments: object) -> Json:
+    return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
+
+
+@dataclass
+class MessagesServer:
+    """Answers from a script; keeps every request that it accepted."""
+
+    script: list[Canned]
+    key: str = "sk-test"
+    url: str = ""
+    requests: list[Json] = field(default_factory=list[Json])
+    sent: list[Json] = field(default_factory=list[Json])
+
+    def answer(self, path: str, headers: Mapping[str, str], body: Json) -> Canned:
+        if headers.get("authorization") != f"Bearer {self.key}":
+            return refusal(401, "authentication_error", "invalid bearer token")
+        if wrong := self.wrong_with(path, headers, body):
+            return refusal(400, "invalid_request_error", wrong)
+        self.requests.append(body)
+        canned = self.script.pop(0)
+        if isinstance(canned.body, dict):
+            self.sent += canned.body.get("content", [])
+        return canned
+
+    def wrong_with(self, path: str, headers: Mapping[str, str], body: Json) -> str:
+        checks = (
+            (path != "/v1/messages", f"no such path {path}"),
+            (headers.get("anthropic-version") != VERSION, "anthropic-version"),
+            (any(name in body for name in FORBIDDEN), "sampling parameters are not supported"),
+            (not isinstance(body.get("max_tokens"), int) or body["max_tokens"] < 1, "max_tokens"),
+            (body.get("tool_choice", {}).get("type") in ("any", "tool"), "forced tool use is not supported"),
+            (not _is_strict(body), "output_config.format.schema: additionalProperties must be false"),
+        )
+        return next((reason for is_wrong, reason in checks if is_wrong), "") or self._wrong_turns(body["messages"])
+
+    def _wrong_turns(self, turns: Sequence[Json]) -> str:
+        if [turn["role"] for turn in turns] != [("user", "assistant")[n % 2] for n in range(len(turns))]:
+            return "roles must alternate and begin with user"
+        for turn, following in zip(turns, [*turns[1:], None], strict=True):
+            if turn["role"] != "assistant":
+                continue
+            if any(block not in self.sent for block in turn["content"]):
+                return "an assistant block was changed or made up"
+            asked = [block["id"] for block in turn["content"] if block["type"] == "tool_use"]
+            answers = [b.get("tool_use_id") for b in (following or {"content": []})["content"]]
+            if asked != answers:
+                return f"tool_use ids {asked} were answered by {answers}"
+        return ""
+
+
+def _is_strict(body: Json) -> bool:
+    """Every object of an output schema must be closed."""
+
+    def closed(node: object) -> bool:
+        if not isinstance(node, dict):
+            return True
+        fields = cast("Json", node)
+        is_open = fields.get("type") == "object" and fields.get("additionalProperties") is not False
+        return not is_open and all(closed(value) for value in fields.values())
+
+    schema = body.get("output_config", {}).get("format", {}).get("schema")
+    return schema is None or closed(schema)
+
+
+@asynccontextmanager
+async def serving(*script: Canned, key: str = "sk-test") -> AsyncGenerator[MessagesServer]:
+    server = MessagesServer(list(script), key)
+
+    async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
+        body = await reader.readexactly(int(headers["content-length"]))
+        canned = server.answer(head[0].split()[1], headers, json.loads(body))
+        out = canned.body.encode() if isinstance(canned.body, str) else json.dumps(canned.body).encode()
+        kind = "text/html" if isinstance(canned.body, str) else "application/json"
+        lines = {"content-type": kind, "content-length": str(len(out)), "connection": "close", **canned.headers}
+        status = f"HTTP/1.1 {canned.status} X\r\n" + "".join(f"{k}: {v}\r\n" for k, v in lines.items()) + "\r\n"
+        writer.write(status.encode() + (out[: len(out) // 2] if canned.is_cut else out))
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    listening = await asyncio.start_server(attend, "127.0.0.1", 0)
+    async with listening:
+        server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        yield server

@@ -1,0 +1,145 @@
+"""Plans that cannot work are refused with a reason; routing leaves one concrete tag per task."""
+
+import random
+import time
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster_protocol.messages import Budget
+from muster_protocol.plan import Plan
+from muster_supervisor.lint import cycle_in, errors, lint, route
+from tests.unit.agent.teams import team
+
+TEAM = team(
+    {"name": "researcher", "tags": ["research", "fast"]},
+    {"name": "analyst", "tags": ["analysis", "fast"], "timeout_seconds": 60},
+    {"name": "writer", "tags": ["writing"]},
+)
+
+
+def plan(*tasks: dict[str, Any]) -> Plan:
+    return Plan.model_validate({"tasks": [{"description": f"find out number {n}", **t} for n, t in enumerate(tasks)]})
+
+
+@pytest.mark.parametrize(
+    ("tasks", "where", "reason"),
+    [
+        ([{"id": "a", "tag": "reserch"}], "tasks.a.tag", "did you mean 'research'"),
+        ([{"id": "a", "worker_type": "maths"}], "tasks.a.tag", "known: analysis, analyst, fast"),
+        ([{"id": "a"}], "tasks.a", "names no tag"),
+        ([{"id": "a", "match_all": ["fast", "writing"]}], "tasks.a", "no role has all of"),
+        ([{"id": "a", "tag": "fast", "match_all": ["fast"]}], "tasks.a", "one or the other"),
+        ([{"id": "a", "tag": "fast"}, {"id": "a", "tag": "fast"}], "tasks.a", "2 tasks have this id"),
+        ([{"id": "a", "tag": "fast", "dependencies": ["b"]}], "tasks.a.dependencies", "no task has the id 'b'"),
+        ([{"id": "a", "tag": "fast", "dependencies": ["a"]}], "tasks.a.dependencies", "a → a"),
+        (
+            [{"id": "a", "broadcast": True}, {"id": "a-writer", "tag": "fast"}],
+            "tasks.a-writer",
+            "a copy of a broadcast gets this id",
+        ),
+    ],
+)
+def test_a_plan_that_cannot_work_is_an_error(tasks: list[dict[str, Any]], where: str, reason: str):
+    found = errors(lint(plan(*tasks), TEAM))
+
+    assert [finding.where for finding in found] == [where]
+    assert reason in found[0].text
+
+
+def test_a_cycle_is_named_along_its_tasks():
+    tasks = [{"id": i, "tag": "fast", "dependencies": [need]} for i, need in (("a", "b"), ("b", "c"), ("c", "a"))]
+
+    assert "a → b → c → a" in errors(lint(plan(*tasks, {"id": "d", "tag": "fast"}), TEAM))[0].text
+
+
+def test_more_tasks_than_the_budget_are_an_error_also_when_a_broadcast_makes_them():
+    broadcast = plan({"id": "a", "broadcast": True})
+
+    assert errors(lint(broadcast, TEAM, Budget(tasks=3))) == []
+    assert "3 tasks; the request may have 2" in errors(lint(broadcast, TEAM, Budget(tasks=2)))[0].text
+
+
+def test_vague_repeated_and_miscounted_tasks_are_warnings():
+    vague = Plan.model_validate({"tasks": [{"id": i, "description": "Analyze the data", "tag": "fast"} for i in "ab"]})
+
+    found = lint(vague, TEAM, num_tasks=3)
+
+    assert [finding.level for finding in found] == ["warning"] * 3
+    assert [finding.text.partition(":")[0] for finding in found] == [
+        "3 tasks were asked for, the plan has 2",
+        "vague descriptions, say what exactly",
+        "the same work as an earlier task",
+    ]
+
+
+def test_a_route_ends_at_one_role_and_a_broadcast_at_all_that_match():
+    routed = route(
+        plan(
+            {"id": "a", "match_all": ["fast"], "match_some": ["analysis", "writing"]},
+            {"id": "b", "match_some": ["fast"], "broadcast": True, "dependencies": ["a"]},
+            {"id": "c", "tag": "writing", "dependencies": ["b", "a"]},
+        ),
+        TEAM,
+    )
+
+    assert [(task.id, task.tag, task.dependencies) for task in routed.tasks] == [
+        ("a", "analyst", ()),
+        ("b-researcher", "researcher", ("a",)),
+        ("b-analyst", "analyst", ("a",)),
+        ("c", "writing", ("b-researcher", "b-analyst", "a")),
+    ]
+    assert [task.timeout_seconds for task in routed.tasks] == [60, None, 60, None]
+
+
+GRAPHS = st.dictionaries(st.integers(0, 9).map(str), st.sets(st.integers(0, 9).map(str)), min_size=1)
+
+
+@given(GRAPHS)
+def test_a_cycle_is_found_exactly_when_there_is_no_order(graph: dict[str, set[str]]):
+    needs = {node: tuple(sorted(others & graph.keys())) for node, others in graph.items()}
+
+    cycle = cycle_in(needs)
+
+    placed: set[str] = set()
+    while ready := [node for node in needs if node not in placed and placed.issuperset(needs[node])]:
+        placed.update(ready)
+    assert bool(cycle) == (len(placed) < len(needs))
+    assert all(after in needs[before] for before, after in pairwise(cycle))
+    assert not cycle or cycle[0] == cycle[-1]
+
+
+TASKS = st.fixed_dictionaries(
+    {"broadcast": st.booleans(), "match_some": st.lists(st.sampled_from(["fast", "writing", "research"]), max_size=2)}
+)
+
+
+@given(st.lists(TASKS, min_size=1, max_size=8), st.randoms(use_true_random=False))
+def test_what_lints_clean_routes_to_a_plan_that_lints_clean(tasks: list[dict[str, Any]], chance: random.Random):
+    numbered = [
+        {**each, "id": f"t{number}", "dependencies": [f"t{n}" for n in range(number) if chance.random() < 0.3]}
+        for number, each in enumerate(tasks)
+    ]
+    given_plan = plan(*numbered)
+    if errors(lint(given_plan, TEAM)):
+        return
+
+    routed = route(given_plan, TEAM)
+
+    assert errors(lint(routed, TEAM)) == []
+    assert all(task.tag and not task.broadcast and not task.match_some for task in routed.tasks)
+
+
+def test_ten_thousand_tasks_are_linted_and_routed_in_well_under_a_second():
+    tasks: list[dict[str, Any]] = [{"id": "t0", "tag": "fast"}]
+    tasks += [{"id": f"t{n}", "tag": "fast", "dependencies": [f"t{n - 1}", "t0"]} for n in range(1, 10_000)]
+    large = plan(*tasks)
+
+    started = time.process_time()
+    assert lint(large, TEAM) == []
+    route(large, TEAM)
+
+    assert time.process_time() - started < 1.0

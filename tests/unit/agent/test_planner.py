@@ -1,0 +1,125 @@
+"""From a request to a plan: given, unfolded, or by a model that gets one chance to mend it."""
+
+from typing import Any
+
+import pytest
+
+from muster_agent.errors import OutOfBudget
+from muster_agent.model import Ask, PlanBrief, Reply
+from muster_agent.offline import Offline
+from muster_agent.scripted import Scripted
+from muster_protocol.errors import Invalid
+from muster_protocol.messages import Request, Usage
+from muster_supervisor.planner import Unplannable, make_plan, refused
+from tests.unit.agent.teams import team
+
+TEAM = team({"name": "researcher", "tags": ["research"]}, {"name": "writer"})
+GOOD = '{"tasks": [{"id": "a", "description": "find the height of the tower", "tag": "research"}]}'
+BAD = '{"tasks": [{"id": "a", "description": "find the height of the tower", "tag": "reserch"}]}'
+
+
+def request(**fields: Any) -> Request:
+    return Request.model_validate({"text": "How high is the tower?", **fields})
+
+
+def reply(text: str) -> Reply:
+    return Reply(text, usage=Usage(input_tokens=10, output_tokens=5, model_calls=1))
+
+
+async def test_an_explicit_plan_is_taken_as_it_is_without_a_model():
+    given = {"tasks": [{"id": "a", "description": "find the height", "worker_type": "research"}]}
+
+    plan, usage, _ = await make_plan(request(text=None, plan=given), TEAM, Scripted([]))
+
+    assert (plan.tasks[0].tag, usage) == ("research", Usage())
+
+
+async def test_a_map_unfolds_into_a_task_for_each_item():
+    over = {"template": {"description": "find {item}", "tag": "research"}, "items": ["x", "y"]}
+
+    plan, _, _ = await make_plan(request(text=None, map=over), TEAM, Scripted([]))
+
+    assert [task.description for task in plan.tasks] == ["find x", "find y"]
+
+
+async def test_a_model_gets_one_chance_to_mend_its_plan():
+    model = Scripted([reply(BAD), reply(GOOD)])
+
+    plan, usage, _ = await make_plan(request(), TEAM, model)
+
+    assert plan.tasks[0].tag == "research"
+    assert usage.tokens == 30
+    again = model.asked[1].brief
+    assert isinstance(again, PlanBrief)
+    assert again.draft == BAD
+    assert "did you mean 'research'" in again.mistakes[0]
+
+
+@pytest.mark.parametrize("draft", [BAD, "not JSON", '{"tasks": []}'])
+async def test_a_second_bad_plan_is_invalid_and_what_it_cost_is_kept(draft: str):
+    with pytest.raises(Unplannable) as caught:
+        await make_plan(request(), TEAM, Scripted([reply(draft), reply(draft)]))
+
+    assert isinstance(caught.value, Invalid)
+    assert caught.value.usage.tokens == 30
+
+
+async def test_a_plan_that_was_cut_off_is_invalid_and_what_it_cost_is_kept():
+    cut = Reply('{"tasks": [', usage=Usage(input_tokens=10, output_tokens=5, model_calls=1), stop="length")
+
+    with pytest.raises(Unplannable, match="cut off") as caught:
+        await make_plan(request(), TEAM, Scripted([cut]))
+
+    assert caught.value.usage.tokens == 15
+
+
+async def test_an_explicit_plan_with_mistakes_names_them_all():
+    tasks = [{"id": i, "description": f"find {i} somewhere", "tag": i * 3} for i in "xy"]
+
+    with pytest.raises(Invalid, match=r"tasks\.x\.tag: nobody has the tag 'xxx'.*tasks\.y\.tag"):
+        await make_plan(request(text=None, plan={"tasks": tasks}), TEAM, Scripted([]))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("approve", True),
+        ("answer_schema", {}),
+        ("conversation", "c"),
+        ("callback_url", "http://x"),
+        ("replay_of", "r"),
+        ("priority", "high"),
+        ("budget", {"depth": 1}),
+    ],
+)
+async def test_a_field_that_is_not_honoured_is_refused_by_its_name(field: str, value: object):
+    with pytest.raises(Invalid, match=f"^{field}"):
+        await make_plan(request(**{field: value}), TEAM, Offline())
+
+
+def test_a_plain_request_is_not_refused():
+    assert refused(request(num_tasks=3, budget={"tokens": 5}, deadline_seconds=3)) is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 23])
+async def test_the_wanted_number_of_tasks_is_made(count: int):
+    plan, _, warnings = await make_plan(request(num_tasks=count), TEAM, Offline())
+
+    assert (len(plan.tasks), warnings) == (count, ())
+
+
+async def test_a_model_that_miscounts_gets_a_warning():
+    _, _, warnings = await make_plan(request(num_tasks=2), TEAM, Scripted([reply(GOOD)]))
+
+    assert warnings == ("tasks: 2 tasks were asked for, the plan has 1",)
+
+
+async def test_planning_itself_stays_within_the_budget():
+    model = Scripted([reply(GOOD)])
+    with pytest.raises(OutOfBudget):
+        await make_plan(request(budget={"tokens": 150}), TEAM, model)
+    assert model.asked == []
+
+    await make_plan(request(budget={"tokens": 2000}), TEAM, model)
+    asked: Ask = model.asked[0]
+    assert asked.max_tokens < 2000

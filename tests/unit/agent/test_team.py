@@ -1,0 +1,98 @@
+"""The team file: what it says, and what it says when it is wrong."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muster_agent.functions import imported
+from muster_agent.team import FunctionRole, ModelRole, load_team
+from muster_protocol.errors import Invalid
+from tests.unit.agent.teams import CLOUD, FUNCTIONS, team
+
+
+def test_the_examples_load():
+    cloud, functions = load_team(CLOUD), load_team(FUNCTIONS)
+
+    assert [role.name for role in cloud.roles] == ["researcher", "analyst", "writer"]
+    assert all(isinstance(role, ModelRole) for role in cloud.roles)
+    assert cloud.corpus == CLOUD.parent / "corpus"
+    assert all(isinstance(role, FunctionRole) for role in functions.roles)
+
+
+def test_a_role_is_tagged_by_its_name_and_found_by_its_tags():
+    found = team({"name": "a", "tags": ["x", "y"]}, {"name": "b", "tags": ["x"]})
+
+    assert found.tags == ("a", "x", "y", "b")
+    assert [role.name for role in found.roles_matching(["x"])] == ["a", "b"]
+    assert [role.name for role in found.roles_matching(["x"], ["y", "z"])] == ["a"]
+    assert found.roles_matching(["x", "b"], ["y"]) == ()
+    with pytest.raises(Invalid, match="did you mean 'a'"):
+        found.role("aa")
+
+
+def test_what_is_not_said_has_a_default():
+    limits = team({"name": "a"}).limits
+
+    assert (limits.in_flight, limits.deadline_seconds) == (32, 600)
+    assert (limits.task_timeout_seconds, limits.max_attempts) == (300, 3)
+
+
+@pytest.mark.parametrize(
+    ("raw", "where", "reason"),
+    [
+        ({"rolez": 1}, "rolez", "did you mean 'roles'"),
+        ({"limits": {"inflight": 1}}, "limits.inflight", "did you mean 'in_flight'"),
+        ({"supervisor": {"modle": "x"}}, "supervisor.modle", "did you mean 'model'"),
+        ({"roles": [{"name": "a", "toolz": ["x"]}]}, "roles.0.toolz", "did you mean 'tools'"),
+        ({"roles": [{"name": "a", "run": "m:f", "tools": ["x"]}]}, "roles.0.tools", "unknown key"),
+        ({"roles": [{"name": "a", "tools": ["calculator"]}]}, "roles.0.tools", "did you mean 'calculate'"),
+        ({"roles": [{"name": "a", "run": "no colon"}]}, "roles.0.run", "pattern"),
+        ({"roles": [{"name": "a b"}]}, "roles.0.name", "pattern"),
+        ({"roles": [{"name": "a"}, {"name": "a"}]}, "roles.1.name", "second role"),
+        ({"roles": [{"name": "a", "tools": ["search_corpus"]}]}, "roles.0.tools", "corpus"),
+        ({"roles": [{"name": "a"}], "corpus": "nowhere"}, "corpus", "not a folder"),
+        ({"roles": ()}, "roles", "at least 1"),
+        ({"prices": {"m": {"input": 1, "out": 2}}}, "prices.m.out", "output"),
+        ({"folder": "x"}, "", "unknown key 'folder'"),
+    ],
+)
+def test_a_mistake_is_named_by_its_path(tmp_path: Path, raw: dict[str, Any], where: str, reason: str):
+    file = tmp_path / "team.yaml"
+    file.write_text(json.dumps({"team": "t", "roles": [{"name": "ok"}]} | raw))
+
+    with pytest.raises(Invalid, match=reason) as caught:
+        load_team(file)
+
+    assert caught.value.where.endswith(where)
+    assert str(file) in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["- a list", "{", ""])
+def test_a_file_that_is_no_team_says_so(tmp_path: Path, content: str):
+    (tmp_path / "team.yaml").write_text(content)
+    with pytest.raises(Invalid, match=r"team\.yaml"):
+        load_team(tmp_path / "team.yaml")
+    with pytest.raises(Invalid, match="cannot read"):
+        load_team(tmp_path / "none.yaml")
+
+
+def test_a_function_beside_the_team_file_is_found(tmp_path: Path):
+    (tmp_path / "beside_here.py").write_text("def answer(): return 42\n")
+
+    assert imported("beside_here:answer", tmp_path)() == 42
+    with pytest.raises(Invalid, match="no function 'question'"):
+        imported("beside_here:question", tmp_path)
+    with pytest.raises(Invalid, match="cannot import"):
+        imported("not_there_at_all:f", tmp_path)
+
+
+def test_two_teams_with_modules_of_one_name_do_not_get_each_others(tmp_path: Path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "samename.py").write_text(f"def which(): return {name!r}\n")
+
+    assert imported("samename:which", tmp_path / "one")() == "one"
+    with pytest.raises(Invalid, match="rename"):
+        imported("samename:which", tmp_path / "two")

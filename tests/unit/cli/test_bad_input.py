@@ -1,0 +1,64 @@
+"""What is wrong with the input or the surroundings is one line that names the thing and the way out."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from muster_bus.embedded import free_port
+from tests.flow.command_line import Here
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Here:
+    return Here(tmp_path)
+
+
+def test_bad_input_is_named(alone: Here):
+    (alone.folder / "list.json").write_text("[1]")
+    (alone.folder / "cut.json").write_text('{"tasks": [')
+    (alone.folder / "odd.json").write_text('{"tasks": [{"id": "a", "description": "x", "dependancies": []}]}')
+    (alone.folder / "broken.py").write_text("def x(:\n")
+    (alone.folder / "broken.yaml").write_text('team: t\nroles: [{name: r, run: "broken:x"}]\n')
+    for words, complaint in (
+        (["submit", "--plan", "missing.json"], "--plan: cannot read missing.json: No such file or directory"),
+        (["submit", "--plan", "cut.json"], "--plan: cut.json is not JSON"),
+        (["submit", "--request", "list.json"], "--request: list.json holds list, not a JSON object"),
+        (["submit", "--plan", "team.yaml"], "--plan: team.yaml is not JSON"),
+        (["submit", "--plan", "odd.json"], "plan.tasks.0.dependancies: no such field; did you mean 'dependencies'?"),
+        (["up", "--team", "broken.yaml"], "broken:x: cannot import 'broken': SyntaxError: invalid syntax"),
+        (["ask", " "], "text is empty"),
+        (["up", "--team", "missing.yaml"], "--team: there is no team file missing.yaml"),
+        (["worker", "--role", "goood"], "no role 'goood'"),
+    ):
+        ran = alone.run(*words)
+        assert (ran.returncode, ran.stdout) == (2, ""), words
+        assert complaint in ran.stderr
+        assert ran.stderr.count("\n") == 1
+
+
+def test_without_a_broker_the_way_out_is_named(alone: Here):
+    ran = alone.run("ask", "anything", MUSTER_NATS_URL=f"nats://127.0.0.1:{free_port()}")
+
+    assert ran.returncode == 5
+    assert "start one with `muster up`, or set MUSTER_NATS_URL" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_port_that_was_named_must_be_free(alone: Here):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for option in ("--port", "--http-port"):
+            ran = alone.run("up", option, str(port))
+            assert ran.returncode == 1
+            assert f"port {port} is in use; name another with {option}" in ran.stderr
+
+
+def test_a_role_that_cannot_be_imported_stops_up_before_it_is_up(alone: Here):
+    (alone.folder / "hands.py").write_text("")
+
+    ran = alone.run("up")
+
+    assert ran.returncode == 2
+    assert "hands" in ran.stderr
+    assert "Traceback" not in ran.stderr

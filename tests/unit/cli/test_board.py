@@ -1,0 +1,53 @@
+"""What a watcher is told while a request runs."""
+
+from muster_cli.board import Board, in_order
+from muster_protocol.log import RequestState
+from muster_protocol.messages import AnswerStatus, Started
+from tests.unit.cli.logs import Log, task
+
+
+def test_a_story_is_told_once_in_order():
+    log = Log().taken().planned(task("t1"), task("t2", after=("t1",))).reserved("t1").done("t1")
+    log.answered(AnswerStatus.PARTIAL)
+    board = Board(RequestState("r"))
+
+    told = [news for entry in [*log.entries, *log.entries] if (news := board.entered(entry))]
+
+    assert told == ["taken   by supervisor-1", "plan    2 tasks", "✓ t1  0.5 s by worker-1", "answer  partial"]
+
+
+def test_a_takeover_and_a_second_result_are_news():
+    log = Log().taken().planned(task("t1")).reserved("t1").taken(instance="2").done("t1").done("t1")
+    board = Board(RequestState("r"))
+
+    told = [news for entry in log.entries if (news := board.entered(entry))]
+
+    assert "⇄ taken over by supervisor-2" in told
+    assert told[-1] == "≈ t1  a second result of attempt 1, not counted"
+
+
+def test_who_works_on_what_is_known_until_the_result():
+    log = Log().taken().planned(task("t1")).reserved("t1")
+    board = Board(RequestState("r"))
+    for entry in log.entries:
+        board.entered(entry)
+
+    assert board.heard(_started("1"), 1.0) == "→ t1  worker-1 as researcher"
+    assert board.heard(_started("2"), 2.0) == "→ t1  worker-2 as researcher, after worker-1"
+    assert board.hands["t1"].worker == "2"
+    board.entered(log.done("t1").entries[-1])
+
+    assert board.hands == {}
+    assert board.heard(_started("3"), 3.0) is None
+
+
+def test_tasks_are_read_after_what_they_wait_for():
+    log = Log().taken().planned(task("c", after=("a", "b")), task("b", after=("a",)), task("a"))
+
+    assert in_order(log.state()) == [("a", 0), ("b", 1), ("c", 2)]
+
+
+def _started(worker: str) -> Started:
+    return Started(
+        request_id="r", task_id="t1", attempt=1, worker=worker, role="researcher", delivery=1, task_sequence=1
+    )

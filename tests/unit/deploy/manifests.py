@@ -1,0 +1,106 @@
+"""The deployment files as values: Kubernetes manifests, kustomizations, the compose file."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[3]
+K8S = ROOT / "deploy" / "k8s"
+COMPOSE = ROOT / "docker-compose.yml"
+CLOSING_SECONDS = 12  # after the grace time a service still closes its connection and its exporter, each step bounded
+
+Document = dict[str, Any]  # YAML of a foreign schema; kubernetes-validate and docker check its types, not we
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Something that makes pods: a Deployment, a StatefulSet or a Job."""
+
+    document: Document
+
+    @property
+    def name(self) -> str:
+        return self.document["metadata"]["name"]
+
+    @property
+    def kind(self) -> str:
+        return self.document["kind"]
+
+    @property
+    def is_long_running(self) -> bool:
+        return self.kind != "Job"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.document["spec"]["template"]["metadata"]["labels"]
+
+    @property
+    def pod(self) -> Document:
+        return self.document["spec"]["template"]["spec"]
+
+    @property
+    def container(self) -> Document:
+        (only,) = self.pod["containers"]
+        return only
+
+    @property
+    def ports(self) -> dict[str, int]:
+        return {port["name"]: port["containerPort"] for port in self.container.get("ports", [])}
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {entry["name"]: entry.get("value", "") for entry in self.container.get("env", [])}
+
+
+def documents(text: str) -> list[Document]:
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+def kustomizations() -> list[Path]:
+    return sorted(K8S.rglob("kustomization.yaml"))
+
+
+def kustomization(folder: str) -> Document:
+    (document,) = documents((K8S / folder / "kustomization.yaml").read_text(encoding="utf-8"))
+    return document
+
+
+def settings(folder: str) -> dict[str, str]:
+    """What the kustomization in the folder puts into the ConfigMap that all services read."""
+    generators = kustomization(folder)["configMapGenerator"]
+    (generator,) = [generator for generator in generators if generator["name"] == "muster-settings"]
+    return dict(literal.split("=", 1) for literal in generator["literals"])
+
+
+def resource_files() -> list[Path]:
+    return sorted(
+        path.parent / resource
+        for path in kustomizations()
+        for resource in documents(path.read_text(encoding="utf-8"))[0].get("resources", [])
+        if resource.endswith(".yaml")
+    )
+
+
+def manifests() -> list[Document]:
+    """Every manifest of base and components, as written."""
+    return [document for path in resource_files() for document in documents(path.read_text(encoding="utf-8"))]
+
+
+def workloads(of: Iterable[Document]) -> list[Workload]:
+    return [Workload(document) for document in of if document["kind"] in {"Deployment", "StatefulSet", "Job"}]
+
+
+def services(of: Iterable[Document]) -> Iterator[Document]:
+    return (document for document in of if document["kind"] == "Service")
+
+
+def compose() -> Document:
+    (document,) = documents(COMPOSE.read_text(encoding="utf-8"))
+    return document
+
+
+def selected(selector: dict[str, str], among: Iterable[Workload]) -> list[str]:
+    return [workload.name for workload in among if selector.items() <= workload.labels.items()]

@@ -1,0 +1,144 @@
+"""The rules for manifests find what they are there to find."""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.unit.deploy import rules
+from tests.unit.deploy.manifests import Document, manifests
+
+CONTAINER = "spec.template.spec.containers.0"
+ALL_OF_OURS = "['coordinator', 'provision', 'supervisor', 'worker']"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One value of one manifest, replaced; and what the rule says to it."""
+
+    rule: rules.Rule
+    kind: str
+    name: str
+    path: str
+    value: object
+    complaint: str
+
+    def made(self) -> list[Document]:
+        changed = copy.deepcopy(manifests())
+        target: Any = next(it for it in changed if (it["kind"], it["metadata"]["name"]) == (self.kind, self.name))
+        *way, last = self.path.split(".")
+        for key in way:
+            target = target[int(key) if key.isdigit() else key]
+        target[last] = self.value
+        return changed
+
+
+MISTAKES = [
+    Mistake(
+        rules.selectors_match,
+        "Service",
+        "coordinator",
+        "spec.selector",
+        {"app.kubernetes.io/component": "door"},
+        "Service coordinator selects nothing",
+    ),
+    Mistake(
+        rules.selectors_match,
+        "PodDisruptionBudget",
+        "worker",
+        "spec.selector.matchLabels",
+        {"app.kubernetes.io/name": "muster"},
+        f"PodDisruptionBudget worker selects {ALL_OF_OURS}",
+    ),
+    Mistake(
+        rules.selectors_match,
+        "Deployment",
+        "worker",
+        "spec.selector.matchLabels",
+        {"app.kubernetes.io/name": "other"},
+        "Deployment worker does not select its own pods",
+    ),
+    Mistake(
+        rules.target_ports_exist,
+        "Service",
+        "coordinator",
+        "spec.ports.0.targetPort",
+        "web",
+        "Service coordinator: no port 'web' on coordinator",
+    ),
+    Mistake(
+        rules.probes_are_set,
+        "Deployment",
+        "worker",
+        f"{CONTAINER}.livenessProbe",
+        None,
+        "worker: livenessProbe is missing",
+    ),
+    Mistake(
+        rules.probes_are_set,
+        "Deployment",
+        "supervisor",
+        f"{CONTAINER}.startupProbe.httpGet.port",
+        "http",
+        "supervisor: startupProbe asks port 'http', which the container does not have",
+    ),
+    Mistake(
+        rules.pods_are_restricted,
+        "Job",
+        "provision",
+        "spec.template.spec.securityContext.runAsUser",
+        0,
+        "provision: pod runAsUser is 0, not 10001",
+    ),
+    Mistake(
+        rules.pods_are_restricted,
+        "Deployment",
+        "jaeger",
+        f"{CONTAINER}.securityContext.readOnlyRootFilesystem",
+        False,
+        "jaeger: container readOnlyRootFilesystem is False, not True",
+    ),
+    Mistake(
+        rules.resources_are_set,
+        "StatefulSet",
+        "nats",
+        f"{CONTAINER}.resources.limits",
+        {"cpu": "1", "memory": "1Gi"},
+        "nats: limits ['cpu', 'memory'], not memory alone",
+    ),
+    Mistake(
+        rules.resources_are_set,
+        "Deployment",
+        "worker",
+        f"{CONTAINER}.resources.limits.memory",
+        "128Mi",
+        "worker: may use less memory than it requests",
+    ),
+    Mistake(
+        rules.mounts_have_volumes,
+        "Deployment",
+        "jaeger",
+        "spec.template.spec.volumes",
+        [{"name": "scratch"}],
+        "jaeger: mounts ['tmp'], has volumes ['scratch']",
+    ),
+    Mistake(
+        rules.config_maps_are_made,
+        "Deployment",
+        "jaeger",
+        f"{CONTAINER}.envFrom",
+        [{"configMapRef": {"name": "lost"}}],
+        "jaeger: no ConfigMap lost",
+    ),
+]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: f"{mistake.rule.__name__}-{mistake.name}")
+def test_a_mistake_is_named(mistake: Mistake):
+    assert mistake.complaint in mistake.rule(mistake.made())
+
+
+@pytest.mark.parametrize("rule", [*rules.RULES, rules.config_maps_are_made], ids=lambda rule: rule.__name__)
+def test_every_rule_has_a_mistake_that_it_finds(rule: rules.Rule):
+    assert rule in [mistake.rule for mistake in MISTAKES]

@@ -1,0 +1,158 @@
+"""Arbitrary plans and log entries: sensible ones, senseless ones, and everything in between."""
+
+from hypothesis import strategies as st
+
+from muster_protocol.log import Entry, RequestState, TaskStatus
+from muster_protocol.messages import (
+    AnswerStatus,
+    Budget,
+    Decision,
+    LogBody,
+    PlanMade,
+    Reservation,
+    Reserved,
+    Result,
+    ResultStatus,
+    Revision,
+    Usage,
+)
+from muster_protocol.plan import Plan, TaskSpec
+from tests.unit.protocol.journal import (
+    REQUEST,
+    answer,
+    dispatched,
+    failure,
+    made,
+    plan_of,
+    reserved,
+    result,
+    revision,
+    taken,
+)
+
+TASK_IDS = ("a", "b", "c", "d", "e", "f")
+SENDERS = ("supervisor/s1", "supervisor/s2", "worker/w1/work", "client/c1", "supervisor", "anonymous")
+
+task_ids = st.sampled_from((*TASK_IDS, "unknown"))
+attempts = st.integers(0, 4)
+numbers = st.tuples(task_ids, attempts)
+times = st.floats(0, 5_000)
+
+
+@st.composite
+def plans(draw: st.DrawFn, most: int = len(TASK_IDS)) -> Plan:
+    """An acyclic plan: a task depends on tasks before it, in an order that the plan does not keep."""
+    count = draw(st.integers(1, most))
+    ids = [*TASK_IDS, *(f"t{n}" for n in range(most))][:count]
+    specs: list[TaskSpec] = []
+    for place, task_id in enumerate(ids):
+        needs = draw(st.lists(st.sampled_from(ids[:place]), max_size=3)) if place else []
+        strikes = draw(st.none() | st.integers(1, 3))
+        spec = TaskSpec(id=task_id, description="x", tag="work", dependencies=tuple(needs), max_attempts=strikes)
+        specs.append(spec)
+    return plan_of(*draw(st.permutations(specs)))
+
+
+@st.composite
+def broken_plans(draw: st.DrawFn) -> Plan:
+    """A plan with an id twice, a dependency on nothing, or a circle."""
+    plan = draw(plans())
+    first = plan.tasks[0]
+    broken = draw(
+        st.sampled_from(
+            (
+                (*plan.tasks, first),
+                (first.model_copy(update={"dependencies": ("nowhere",)}), *plan.tasks[1:]),
+                (first.model_copy(update={"dependencies": (first.id,)}), *plan.tasks[1:]),
+            )
+        )
+    )
+    return plan.model_copy(update={"tasks": broken})
+
+
+@st.composite
+def _reservations(draw: st.DrawFn) -> Reserved:
+    found = draw(st.lists(numbers, max_size=4))
+    timeout, tokens = draw(st.floats(-1, 100)), draw(st.none() | st.integers(0, 100))
+    return Reserved(
+        attempts=tuple(Reservation(task_id=t, attempt=n, timeout_seconds=timeout, tokens=tokens) for t, n in found)
+    )
+
+
+@st.composite
+def _results(draw: st.DrawFn) -> Result:
+    task_id, attempt = draw(numbers)
+    tokens, worker = draw(st.integers(0, 50)), draw(st.sampled_from(("w1", "w2")))
+    status = draw(st.sampled_from(ResultStatus))
+    body = result(task_id, attempt, worker=worker, tokens=tokens)
+    if status is ResultStatus.FAILED:
+        body = failure(task_id, attempt, is_final=draw(st.booleans()))
+    return body.model_copy(update={"status": status})
+
+
+def _plan_made(plan: Plan, in_flight: int, tokens: int) -> PlanMade:
+    return made(plan, in_flight=in_flight).model_copy(update={"usage": Usage(input_tokens=tokens), "budget": Budget()})
+
+
+bodies: st.SearchStrategy[LogBody] = st.one_of(
+    st.builds(taken, st.sampled_from(("s1", "s2")), st.integers(1, 5), deadline=times, handed_back=st.booleans()),
+    st.builds(_plan_made, plans() | broken_plans(), st.integers(1, 4), st.integers(0, 10)),
+    _reservations(),
+    st.lists(numbers, max_size=3).map(lambda found: dispatched(*found)),
+    st.builds(Revision, task_id=task_ids, attempt=attempts, description=st.just("x"), not_before=times),
+    st.builds(Decision, decision=st.just("cancel"), control_sequence=st.integers(0, 9), by=st.just("client/c1")),
+    _results(),
+    st.sampled_from(AnswerStatus).map(lambda status: answer().model_copy(update={"status": status})),
+)
+
+
+@st.composite
+def _sensible(draw: st.DrawFn, state: RequestState) -> LogBody:
+    """What an owner or a worker might well write now."""
+    if state.owner is None:
+        return taken("s1")
+    if state.made is None:
+        return made(draw(plans()))
+    running = [(t, len(task.attempts)) for t, task in state.tasks.items() if task.status is TaskStatus.RUNNING]
+    ended = [(t, len(task.attempts)) for t, task in state.tasks.items() if task.result is not None]
+    moves: list[LogBody] = [
+        *(result(t, n, worker="w2", tokens=5) for t, n in ended),
+        *(reserved((t, len(state.tasks[t].attempts) + 1)) for t in state.ready),
+        *(result(t, n) for t, n in [*running, *running]),
+        *(failure(t, n) for t, n in running),
+        *(failure(t, n, is_final=True) for t, n in running),
+        *(dispatched((t, n)) for t, n in running),
+        *(revision(t, len(state.tasks[t].attempts) + 1, not_before=1_050.0) for t in state.struck),
+        *(
+            reserved((t, len(task.attempts) + 1))
+            for t, task in state.tasks.items()
+            if task.status is TaskStatus.DELAYED
+        ),
+    ]
+    return draw(st.sampled_from(moves or [answer()]))
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[Entry]:
+    """Entries that often make sense and sometimes mean nothing; the terms are mostly that of the owner."""
+    state = RequestState(REQUEST)
+    entries = [
+        Entry(1, 1_000.0, SENDERS[0], 0, taken("s1")),
+        Entry(2, 1_000.1, SENDERS[0], 1, made(draw(plans()))),
+    ][: draw(st.sampled_from((0, 1, 2, 2, 2)))]
+    for entry in entries:
+        state.apply(entry)
+    terms = [0]
+    sequence, time = 2, 1_000.1
+    length = draw(st.sampled_from((4, 12, 30)))
+    for chance in draw(st.lists(st.integers(0, 9), min_size=length, max_size=length)):
+        sequence += 1 + chance % 3
+        time += 5.0 * chance
+        body = draw(_sensible(state)) if chance < 7 else draw(bodies)
+        term, sender = state.term, "worker/w1/work" if body.kind == "result" else "supervisor/s1"
+        if chance % 4 == 3:
+            term, sender = draw(st.sampled_from(terms)), draw(st.sampled_from(SENDERS))
+        entries.append(Entry(sequence, time, sender, term, body))
+        state.apply(entries[-1])
+        terms.append(state.term)
+    return entries

@@ -1,0 +1,74 @@
+"""Headers: nothing without a sender and a known kind, and enough to count without reading bodies."""
+
+from dataclasses import replace
+
+import pytest
+
+from muster_protocol import headers as h
+from muster_protocol.errors import Invalid
+from muster_protocol.headers import Sender, checked_kind, checked_sender, headers_of
+from muster_protocol.messages import LOG_KINDS, Result, Started, Usage
+from tests.unit.protocol.journal import answer, result, taken
+
+WORKER = Sender("worker", "w1", "math")
+
+
+@pytest.mark.parametrize("sender", ["anonymous", "client/c1", "supervisor/s-1.local", "worker/w1/math"])
+def test_a_sender_is_a_service_and_an_instance_and_for_workers_a_role(sender: str):
+    assert checked_sender({h.SENDER: sender}) == sender
+
+
+@pytest.mark.parametrize("sender", ["Worker/w1", "worker/", "/w1", "a/b/c/d", "worker/w 1", "worker/w1\n", "1"])
+def test_i10_a_sender_of_another_shape_is_refused(sender: str):
+    with pytest.raises(Invalid, match="sender: "):
+        checked_sender({h.SENDER: sender})
+
+
+@pytest.mark.parametrize("headers", [None, {}, {h.SENDER: ""}])
+def test_i10_a_message_without_a_sender_is_refused(headers: dict[str, str] | None):
+    with pytest.raises(Invalid, match="no sender header"):
+        checked_sender(headers)
+
+
+def test_i10_an_unknown_kind_is_refused_with_the_known_ones():
+    with pytest.raises(Invalid, match=r"unknown kind 'replan'; known here: answer, decision, dispatched, plan"):
+        checked_kind({h.KIND: "replan"}, LOG_KINDS)
+    assert checked_kind({h.KIND: "result"}, LOG_KINDS) is Result
+
+
+def test_every_message_says_who_what_and_about_which_request():
+    found = headers_of(taken("s1"), Sender("supervisor", "s1"), "r1", "r1.taken", term=4)
+
+    assert found == {
+        "sender": "supervisor/s1",
+        "kind": "taken",
+        "schema": "1",
+        "request-id": "r1",
+        "Nats-Msg-Id": "r1.taken",
+        "term": "4",
+    }
+
+
+def test_a_result_can_be_counted_by_its_headers_alone():
+    body = result("t", 2).model_copy(update={"usage": Usage(input_tokens=3, output_tokens=4, usd=0.5, model_calls=1)})
+
+    found = headers_of(body, WORKER, "r1", body.once)
+
+    counted = {name: found[name] for name in ("task", "attempt", "status", "worker", "delivery", "seconds")}
+    assert counted == {
+        "task": "t",
+        "attempt": "2",
+        "status": "done",
+        "worker": "w1",
+        "delivery": "1",
+        "seconds": "1.0",
+    }
+    assert (found["tokens"], found["usd"], found["role"]) == ("7", "0.500000", "work")
+    assert "term" not in found
+
+
+def test_an_answer_and_a_start_can_be_counted_by_their_headers_alone():
+    started = Started(request_id="r1", task_id="t", attempt=1, worker="w1", role="math", delivery=2, task_sequence=9)
+
+    assert headers_of(answer(), replace(WORKER, role=""), "r1", "once")["status"] == "done"
+    assert headers_of(started, WORKER, "r1", "once")["task-sequence"] == "9"

@@ -1,0 +1,142 @@
+"""The fold under every log that can be: repeated, cut, read again, written by several owners, or mere noise."""
+
+import copy
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muster_protocol.log import Entry, RequestState, TaskStatus, fold, is_acyclic
+from muster_protocol.messages import Result
+from muster_protocol.plan import Plan
+from tests.unit.protocol.arbitrary import broken_plans, logs, plans
+from tests.unit.protocol.journal import REQUEST
+from tests.unit.protocol.sound import assert_sound, picture
+
+LATER = 10_000.0
+moderately = settings(max_examples=40)
+
+
+@given(logs())
+@moderately
+def test_any_log_folds_to_a_sound_state(entries: list[Entry]):
+    state = RequestState(REQUEST)
+
+    for entry in entries:
+        state.apply(entry)
+        assert_sound(state)
+
+
+@given(logs(), st.data())
+@moderately
+def test_reading_again_from_any_earlier_place_changes_nothing(entries: list[Entry], data: st.DataObject):
+    state = RequestState(REQUEST)
+
+    for place, entry in enumerate(entries):
+        state.apply(entry)
+        again = data.draw(st.integers(0, place)) if place % 5 == 0 else place
+        for repeated in entries[again : place + 1]:
+            state.apply(repeated)
+
+    assert picture(state, LATER) == picture(fold(REQUEST, entries), LATER)
+
+
+@given(logs(), st.lists(st.floats(0, 100), max_size=10), st.floats(0, 100))
+@moderately
+def test_a_state_that_watched_time_pass_equals_one_that_is_read_later(
+    entries: list[Entry], pauses: list[float], later: float
+):
+    watching = RequestState(REQUEST)
+
+    for place, entry in enumerate(entries):
+        watching.apply(entry)
+        if place < len(pauses):
+            watching.advance(1_000 + pauses[place])
+            watching.next_timer()
+
+    now = 1_000 + max(pauses, default=0) + later
+    assert picture(watching, now) == picture(fold(REQUEST, entries), now)
+
+
+@given(logs())
+@moderately
+def test_i2_the_first_plan_and_the_first_answer_stay(entries: list[Entry]):
+    states = [fold(REQUEST, entries[:end]) for end in range(len(entries) + 1)]
+
+    for before, after in pairwise(states):
+        assert before.made is None or after.made == before.made
+        assert before.answer is None or after.answer == before.answer
+
+
+@given(logs())
+@moderately
+def test_i2_the_first_result_of_an_attempt_is_the_one_that_counts(entries: list[Entry]):
+    state = RequestState(REQUEST)
+    counted: dict[tuple[str, int], Result] = {}
+
+    for entry in entries:
+        state.apply(entry)
+        for task_id, task in state.tasks.items():
+            for attempt in task.attempts:
+                if attempt.result is not None:
+                    first = counted.setdefault((task_id, attempt.number), attempt.result)
+                    assert attempt.result is first
+
+
+@given(logs())
+@moderately
+def test_what_has_ended_stays_as_it_ended(entries: list[Entry]):
+    state = RequestState(REQUEST)
+    ended: dict[str, TaskStatus] = {}
+
+    for entry in entries:
+        state.apply(entry)
+        for task_id, status in ended.items():
+            assert state.tasks[task_id].status is status
+        ends = (TaskStatus.DONE, TaskStatus.FAILED, TaskStatus.SKIPPED)
+        ended |= {task_id: task.status for task_id, task in state.tasks.items() if task.status in ends}
+
+
+@given(logs(), st.data())
+@moderately
+def test_a_former_owner_changes_nothing(entries: list[Entry], data: st.DataObject):
+    end = data.draw(st.integers(0, len(entries)))
+    state = fold(REQUEST, entries[:end])
+    before = copy.deepcopy(picture(state, LATER))
+    late = [
+        Entry(state.last_sequence + 1 + place, LATER, "supervisor/s1", state.term - 1, entry.body)
+        for place, entry in enumerate(entries)
+        if entry.body.kind != "taken"
+    ]
+
+    for entry in late:
+        state.apply(entry)
+
+    assert picture(state, LATER) | {"last_sequence": 0} == before | {"last_sequence": 0, "started_at": state.started_at}
+
+
+@given(logs())
+@moderately
+def test_after_the_answer_only_costs_are_added(entries: list[Entry]):
+    state = RequestState(REQUEST)
+    answered: dict[str, object] | None = None
+    free: dict[str, object] = {"last_sequence": 0, "usage": 0, "uncounted": 0, "fruitful_delivery": 0}
+
+    for entry in entries:
+        state.apply(entry)
+        if answered is not None:
+            assert picture(state, 0.0) | free == answered | free
+        elif state.answer is not None:
+            answered = copy.deepcopy(picture(state, 0.0))
+
+
+@given(plans())
+@moderately
+def test_every_plan_without_a_circle_is_accepted(plan: Plan):
+    assert is_acyclic(plan)
+
+
+@given(broken_plans())
+@moderately
+def test_a_plan_with_a_circle_a_double_or_a_loose_end_is_refused(plan: Plan):
+    assert not is_acyclic(plan)

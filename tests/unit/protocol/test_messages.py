@@ -1,0 +1,127 @@
+"""Messages: what is read is checked, what is wrong is named, what is newer is passed over."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from muster_protocol.errors import Invalid
+from muster_protocol.messages import MESSAGES, Failure, Request, Result, Task, Usage
+from muster_protocol.plan import MapOver, Plan, TaskSpec, Template, unfold
+from tests.unit.protocol.journal import result
+
+
+def read(**fields: Any) -> Request:
+    return Request.read(json.dumps(fields).encode())
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        (b"{", ""),
+        (b"[]", ""),
+        (b'{"text": 5}', "text"),
+        (b'{"plan": {"tasks": [{"id": "a b", "description": "x"}]}}', "plan.tasks.0.id"),
+        (b'{"plan": {"tasks": []}}', "plan.tasks"),
+        (b'{"text": "x", "deadline_seconds": 0}', "deadline_seconds"),
+        (b'{"text": "x", "deadline_seconds": 1e999}', "deadline_seconds"),
+        (b'{"text": "x", "deadline_seconds": NaN}', "deadline_seconds"),
+        (b'{"text": "x", "budget": {"tokens": -1}}', "budget.tokens"),
+        (b'{"text": "x", "priority": "urgent"}', "priority"),
+        (b'{"map": {"template": {"description": "x", "tag": "t"}, "items": []}}', "map.items"),
+    ],
+)
+def test_i10_what_is_wrong_with_a_request_is_named_by_its_field(body: bytes, where: str):
+    with pytest.raises(Invalid) as refused:
+        Request.read(body)
+
+    assert refused.value.where == where
+
+
+@pytest.mark.parametrize("fields", [{}, {"text": " "}, {"text": "x", "plan": {"tasks": []}}])
+def test_i10_a_request_asks_exactly_one_thing(fields: dict[str, Any]):
+    with pytest.raises(Invalid):
+        read(**fields)
+
+
+def test_a_field_that_a_newer_writer_added_is_passed_over():
+    assert read(text="hello", colour="green") == read(text="hello")
+
+
+def test_worker_type_is_read_as_tag():
+    plan = read(plan={"tasks": [{"id": "a", "description": "x", "worker_type": "math"}]}).plan
+
+    assert plan is not None
+    assert plan.tasks[0].tag == "math"
+
+
+def test_a_failure_says_its_class_on_the_wire():
+    failure = Failure(error_class="timeout", message="slow")
+
+    written = failure.model_dump_json(by_alias=True)
+
+    assert json.loads(written)["class"] == "timeout"
+    assert Failure.model_validate_json(written) == failure
+
+
+def test_a_message_cannot_be_changed():
+    with pytest.raises(ValidationError, match="frozen"):
+        setattr(result("t"), "attempt", 2)  # noqa: B010 - the checker knows that plain assignment is wrong
+
+
+def test_every_kind_is_said_once():
+    kinds = [message.kind for message in MESSAGES]
+
+    assert len(set(kinds)) == len(kinds)
+
+
+def test_a_task_has_one_message_id_and_each_finisher_of_it_another():
+    task = Task(
+        request_id="r1",
+        task_id="t",
+        attempt=2,
+        tag="math",
+        team="default",
+        description="x",
+        timeout_seconds=1,
+        deadline=1,
+        reserved_at=1,
+        reserved_sequence=1,
+    )
+    finished = [result("t", 2), result("t", 2, worker="w2"), result("t", 2, delivery=2)]
+
+    assert task.once == "r1.t.2"
+    assert len({found.once for found in finished}) == 3
+
+
+def test_costs_add_up():
+    one = Usage(input_tokens=1, output_tokens=2, usd=0.5, model_calls=1)
+
+    assert one + one == Usage(input_tokens=2, output_tokens=4, usd=1.0, model_calls=2)
+    assert (one + one).tokens == 6
+
+
+def test_a_map_unfolds_into_a_task_for_each_item_and_one_that_sees_them_all():
+    template = Template.model_validate({"description": "look at {item}", "tag": "eye", "timeout_seconds": 5})
+    last = Template.model_validate({"description": "sum up", "worker_type": "writer"})
+
+    plan = unfold(MapOver(template=template, items=("one", "two"), reduce=last))
+
+    assert plan == Plan(
+        goal="look at {item}",
+        tasks=(
+            TaskSpec(id="item-1", description="look at one", tag="eye", timeout_seconds=5),
+            TaskSpec(id="item-2", description="look at two", tag="eye", timeout_seconds=5),
+            TaskSpec(id="reduce", description="sum up", tag="writer", dependencies=("item-1", "item-2")),
+        ),
+    )
+
+
+def test_a_result_needs_a_known_status():
+    body = json.loads(result("t").model_dump_json()) | {"status": "maybe"}
+
+    with pytest.raises(Invalid) as refused:
+        Result.read(json.dumps(body).encode())
+
+    assert refused.value.where == "status"

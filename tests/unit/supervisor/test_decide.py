@@ -1,0 +1,270 @@
+"""What to do next: one example of each rule."""
+
+import time
+
+import pytest
+
+from muster_protocol.log import RequestState
+from muster_protocol.messages import AnswerStatus, Budget, Decision, Reservation, Reserved
+from muster_supervisor.decide import (
+    MAX_RETRY_SECONDS,
+    Allowance,
+    DispatchTasks,
+    Expire,
+    GiveAnswer,
+    MakePlan,
+    Refine,
+    due,
+    next_time,
+    reserve_seconds,
+    retry_delay,
+)
+from tests.unit.protocol.journal import (
+    START,
+    Journal,
+    answer,
+    failure,
+    made,
+    plan_of,
+    planned,
+    reserved,
+    result,
+    revision,
+    task,
+)
+
+NOW = START + 10
+ALLOWANCE = Allowance(tokens=100, usd=1.0)
+
+
+def dispatched_now(state: RequestState, now: float = NOW) -> list[str]:
+    steps = [step for step in due(state, now) if isinstance(step, DispatchTasks)]
+    return [reservation.task_id for step in steps for reservation in step.attempts]
+
+
+def with_budget(budget: Budget, *names: str) -> Journal:
+    journal = Journal()
+    journal.take()
+    journal.own(made(plan_of(*map(task, names)), budget=budget))
+    return journal
+
+
+def test_a_request_without_a_plan_is_planned():
+    journal = Journal()
+    journal.take()
+
+    assert due(journal.state, NOW) == [MakePlan()]
+
+
+def test_a_request_that_is_answered_needs_nothing():
+    journal = planned(task("t"))
+    journal.own(answer())
+
+    assert due(journal.state, NOW) == []
+
+
+def test_i5_a_chain_beside_a_slow_task_does_not_wait_for_it():
+    journal = planned(task("slow"), task("one"), task("two", "one"), task("three", "two"), task("all", "slow", "three"))
+    journal.own(reserved(("slow", 1)))
+
+    for name in ("one", "two", "three"):
+        assert dispatched_now(journal.state) == [name]
+        journal.run(result(name))
+
+    assert dispatched_now(journal.state) == []
+    journal.work(result("slow"))
+    assert dispatched_now(journal.state) == ["all"]
+
+
+def test_when_every_task_is_done_the_answer_is_due():
+    journal = planned(task("t"))
+    journal.run(result("t"))
+
+    assert due(journal.state, NOW) == [GiveAnswer(AnswerStatus.DONE, "")]
+
+
+def test_the_five_task_cascade_ends_partial_with_the_rest_done():
+    journal = planned(task("t1", max_attempts=1), task("t2", "t1"), task("t3", "t2"), task("t4"), task("t5", "t4"))
+    journal.run(failure("t1"))
+
+    assert dispatched_now(journal.state) == ["t4"]
+    journal.run(result("t4"))
+    assert dispatched_now(journal.state) == ["t5"]
+    journal.run(result("t5"))
+
+    assert due(journal.state, NOW) == [GiveAnswer(AnswerStatus.PARTIAL, "")]
+
+
+def test_three_strikes_and_the_request_has_failed():
+    journal = planned(task("t"))
+    for attempt in (1, 2):
+        journal.run(failure("t", attempt))
+        delay = retry_delay("r1", "t", attempt + 1)
+        assert due(journal.state, NOW) == [Refine("t", attempt + 1, NOW + delay)]
+        journal.own(revision("t", attempt + 1))
+    journal.run(failure("t", 3))
+
+    assert due(journal.state, NOW) == [GiveAnswer(AnswerStatus.FAILED, "")]
+
+
+def test_a_retry_waits_for_its_time():
+    journal = planned(task("t"))
+    journal.run(failure("t"))
+    journal.own(revision("t", 2, not_before=NOW + 5))
+    state = journal.state
+
+    assert due(state, NOW) == []
+    assert next_time(state) == NOW + 5
+    assert dispatched_now(state, NOW + 5) == ["t"]
+
+
+def test_what_is_ready_is_dispatched_before_a_failed_task_is_thought_about():
+    journal = planned(task("bad"), task("good"))
+    journal.run(failure("bad"))
+
+    assert [type(step) for step in due(journal.state, NOW)] == [DispatchTasks, Refine]
+
+
+def test_an_attempt_without_a_result_expires_a_moment_after_its_timeout():
+    journal = planned(task("t"))
+    journal.own(reserved(("t", 1), timeout_seconds=60))
+    reserved_at = journal.time
+
+    assert due(journal.state, reserved_at + 60.9) == []
+    assert due(journal.state, reserved_at + 61.1) == [Expire("t", 1)]
+
+
+def test_a_cancelled_request_is_answered_at_once():
+    journal = planned(task("t"), task("u"))
+    journal.run(result("t"))
+    journal.own(Decision(decision="cancel", control_sequence=1, by="client/c1", reason="enough"))
+
+    assert due(journal.state, NOW) == [GiveAnswer(AnswerStatus.CANCELLED, "enough")]
+
+
+def test_i4_at_the_last_moment_the_answer_is_partial():
+    journal = Journal()
+    journal.take()
+    journal.own(made(plan_of(task("t"), task("u")), deadline=journal.time + 100))
+    journal.run(result("t"))
+    state = journal.state
+    last_moment = next_time(state)
+    assert last_moment is not None
+
+    assert dispatched_now(state, last_moment - 1) == ["u"]
+    assert due(state, last_moment) == [GiveAnswer(AnswerStatus.PARTIAL, "the deadline was reached")]
+
+
+def test_what_was_all_done_before_the_deadline_is_done_though_the_answer_is_late():
+    journal = planned(task("t"))
+    journal.run(result("t"))
+
+    assert due(journal.state, START + 1_000_000) == [GiveAnswer(AnswerStatus.DONE, "")]
+
+
+def test_i4_a_request_that_was_never_planned_is_answered_at_its_deadline():
+    journal = Journal()
+    journal.take()
+
+    assert due(journal.state, START + 1_000_000) == [GiveAnswer(AnswerStatus.FAILED, "the deadline was reached")]
+
+
+def test_no_attempt_is_given_longer_than_the_request_has():
+    journal = Journal()
+    journal.take()
+    journal.own(made(plan_of(task("t")), deadline=journal.time + 20))
+
+    (step,) = due(journal.state, START + 10)
+
+    assert isinstance(step, DispatchTasks)
+    assert 5 < step.attempts[0].timeout_seconds < 10
+
+
+def test_no_more_tasks_are_in_flight_than_the_cap():
+    journal = Journal()
+    journal.take()
+    journal.own(made(plan_of(*(task(name) for name in "abcd")), in_flight=2))
+    assert dispatched_now(journal.state) == ["a", "b"]
+
+    journal.own(reserved(("a", 1)))
+
+    assert dispatched_now(journal.state) == ["b"]
+
+
+def test_each_attempt_gets_its_allowance_and_the_last_what_is_left():
+    journal = with_budget(Budget(tokens=250, usd=5), "a", "b", "c", "d")
+
+    (step,) = due(journal.state, NOW, ALLOWANCE)
+
+    assert isinstance(step, DispatchTasks)
+    assert [(r.task_id, r.tokens, r.usd) for r in step.attempts] == [("a", 100, 1), ("b", 100, 1), ("c", 50, 1)]
+
+
+def test_what_an_attempt_did_not_use_goes_to_the_next():
+    journal = with_budget(Budget(tokens=100), "a", "b")
+    journal.own(Reserved(attempts=(Reservation(task_id="a", attempt=1, timeout_seconds=60, tokens=100),)))
+    assert due(journal.state, NOW, ALLOWANCE) == []
+
+    journal.work(result("a", tokens=30))
+
+    (step,) = due(journal.state, NOW, ALLOWANCE)
+    assert isinstance(step, DispatchTasks)
+    assert step.attempts[0].tokens == 70
+
+
+def test_money_that_is_set_aside_is_not_given_twice():
+    journal = with_budget(Budget(usd=1.5), "a", "b")
+    journal.own(Reserved(attempts=(Reservation(task_id="a", attempt=1, timeout_seconds=60, usd=1.0),)))
+
+    (step,) = due(journal.state, NOW, ALLOWANCE)
+
+    assert isinstance(step, DispatchTasks)
+    assert step.attempts[0].usd == 0.5
+
+
+def test_a_request_whose_budget_is_used_up_is_answered_with_what_there_is():
+    journal = with_budget(Budget(tokens=100), "a", "b")
+    journal.run(result("a", tokens=100))
+
+    assert due(journal.state, NOW) == [GiveAnswer(AnswerStatus.PARTIAL, "the budget is used up")]
+
+
+def test_a_remainder_of_money_that_rounding_left_buys_nothing():
+    journal = with_budget(Budget(usd=0.3), "a", "b", "c", "d")
+
+    (step,) = due(journal.state, NOW, Allowance(usd=0.1))
+
+    assert isinstance(step, DispatchTasks)
+    assert [reservation.task_id for reservation in step.attempts] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(("whole", "kept"), [(0, 0), (-5, 0), (10, 1), (50, 5), (3_600, 5)])
+def test_a_tenth_of_the_time_but_no_more_than_five_seconds_is_kept_for_the_answer(whole: float, kept: float):
+    assert reserve_seconds(START, START + whole) == pytest.approx(kept)
+
+
+def test_retries_wait_longer_each_time_within_bounds_and_not_all_the_same():
+    delays = [retry_delay("r", "t", attempt) for attempt in range(2, 12)]
+    others = {retry_delay("r", f"t{n}", 2) for n in range(20)}
+
+    assert 0.375 <= delays[0] <= 0.625
+    assert max(delays) <= MAX_RETRY_SECONDS * 1.25
+    assert delays[3] > delays[0]
+    assert len(others) > 10
+    assert retry_delay("r", "t", 2) == delays[0]
+
+
+def test_asking_what_is_due_does_not_cost_more_in_a_large_plan():
+    costs: list[float] = []
+    for count in (99, 9_999):
+        journal = planned(task("first"), *(task(f"t{n}", "first") for n in range(count)))
+        journal.own(reserved(("first", 1)))
+        state = journal.state
+        rounds: list[float] = []
+        for _ in range(20):
+            start = time.thread_time()
+            assert due(state, NOW) == []
+            rounds.append(time.thread_time() - start)
+        costs.append(min(rounds))
+
+    assert costs[1] <= 5 * costs[0]  # a look at every task would make it hundreds

@@ -1,0 +1,268 @@
+"""Whole requests under random workers, clocks, crashes and rival owners: what `due` never does, and gets done."""
+
+import copy
+import random
+from collections.abc import Callable
+from contextlib import suppress
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from muster_protocol.log import TERMINAL, Entry, RequestState, TaskStatus, fold
+from muster_protocol.messages import AnswerStatus, Budget, LogBody, PlanMade, Result, ResultStatus, Taken
+from muster_protocol.plan import Plan
+from muster_supervisor.decide import DispatchTasks, Step, due, next_time
+from tests.unit.protocol.arbitrary import bodies, logs, plans
+from tests.unit.protocol.journal import FAR, REQUEST, START, failure, made, result
+from tests.unit.protocol.sound import CLOSE, assert_sound, picture
+from tests.unit.supervisor.shop import ALLOWANCE, Owner, Shop, Superseded
+
+Fates = tuple[str, ...] | Callable[[tuple[str, int]], str]
+OUTCOMES = ("done", "done", "done", "failed", "final", "cancelled")
+
+
+def outcome(key: tuple[str, int], how: str, worker: str = "w1", tokens: int = 4) -> Result:
+    match how:
+        case "done":
+            return result(*key, worker=worker, tokens=tokens)
+        case "cancelled":
+            return failure(*key).model_copy(update={"status": ResultStatus.CANCELLED})
+        case _:
+            return failure(*key, is_final=how == "final")
+
+
+def assert_within_limits(state: RequestState, made: PlanMade, step: DispatchTasks) -> None:
+    assert state.in_flight + len(step.attempts) <= made.in_flight
+    assert len({reservation.task_id for reservation in step.attempts}) == len(step.attempts)
+    for reservation in step.attempts:
+        task = state.tasks[reservation.task_id]
+        assert all(state.tasks[need].status is TaskStatus.DONE for need in task.spec.dependencies)
+        assert reservation.attempt == len(task.attempts) + 1
+        assert reservation.timeout_seconds > 0
+    tokens = state.usage.tokens + state.tokens_set_aside + sum(r.tokens or 0 for r in step.attempts)
+    usd = state.usage.usd + state.usd_set_aside + sum(r.usd or 0.0 for r in step.attempts)
+    assert made.budget.tokens is None or tokens <= made.budget.tokens
+    assert made.budget.usd is None or usd <= made.budget.usd + CLOSE
+
+
+def assert_never_stuck(state: RequestState, now: float) -> None:
+    """Nothing to do and no answer means that something will wake the owner, and that it is not woken in vain."""
+    if due(state, now, ALLOWANCE) or state.answer is not None:
+        return
+    wake = next_time(state)
+    assert state.in_flight or wake is not None
+    assert wake is None or wake > now
+
+
+budgets = st.builds(
+    Budget, tokens=st.none() | st.integers(0, 60), usd=st.none() | st.floats(0, 1).map(lambda usd: round(usd, 2))
+)
+plans_made = st.builds(
+    made, plans(), in_flight=st.integers(1, 4), budget=budgets, deadline=st.sampled_from((START + 60, FAR))
+)
+
+
+class OneRequest(RuleBasedStateMachine):
+    """Supervisors come, crash and come back; workers finish in any order, twice or never; noise gets into the log."""
+
+    @initialize(made=plans_made, turns=st.integers(0, 9))
+    def begin(self, made: PlanMade, turns: int) -> None:
+        self.shop = Shop(made)
+        self.owners: list[Owner] = []
+        self.count = 0
+        self.take()
+        for _ in range(turns):
+            self.act(self.owners[0], 9)
+            for key in self.shop.unfinished()[:1]:
+                self.shop.finish(key, outcome(key, "failed" if turns % 3 == 2 else "done"))
+            self.owners[0].read()
+            self.shop.now += 0.3
+
+    def take(self) -> None:
+        self.count += 1
+        self.owners = [*self.owners[-2:], Owner(self.shop, f"s{self.count}").take()]
+
+    def act(self, owner: Owner, most: int, *, crashes: bool = False) -> None:
+        for step in owner.due()[:most]:
+            if isinstance(step, DispatchTasks):
+                assert_within_limits(owner.state, self.shop.made, step)
+            try:
+                owner.carry_out(step, crash_after_reserving=crashes)
+            except Superseded:
+                self.owners.remove(owner)
+                return
+
+    @rule(which=st.integers(0, 2), most=st.integers(1, 4), is_blind=st.integers(0, 4), fate=st.integers(0, 6))
+    def an_owner_acts(self, which: int, most: int, is_blind: int, fate: int) -> None:
+        """It carries out the first few steps of what it knows, which may be old, and may die between any two."""
+        if not self.owners:
+            self.take()
+        owner = self.owners[which % len(self.owners)]
+        if is_blind < 4:
+            owner.read()
+        self.act(owner, most, crashes=fate == 6)
+        if fate >= 5 and owner in self.owners:
+            self.owners.remove(owner)
+
+    @rule(which=st.integers(0, 20), how=st.sampled_from(OUTCOMES), is_late=st.integers(0, 4))
+    def a_worker_finishes(self, which: int, how: str, is_late: int) -> None:
+        """In any order; and now and then what was finished already, or was given up."""
+        keys = sorted(self.shop.queue if is_late == 4 else self.shop.unfinished())
+        if keys:
+            key = keys[which % len(keys)]
+            self.shop.finish(key, outcome(key, how, worker=f"w{which % 2}"))
+
+    @rule(seconds=st.sampled_from((0.1, 1.0, 1.0, 30.0, 70.0)))
+    def time_passes(self, seconds: float) -> None:
+        self.shop.now += seconds
+
+    @rule(kind=st.sampled_from(("takeover", "takeover", "noise", "noise", "noise", "cancel")), body=bodies)
+    def trouble_comes(self, kind: str, body: LogBody) -> None:
+        if kind == "takeover":
+            self.take()
+        elif kind == "noise" and not isinstance(body, Result | Taken):
+            self.shop.append("client/c1", body, term=self.owners[-1].term if self.owners else 0)
+            self.shop.append("supervisor/gone", body, term=-1)
+        elif kind == "cancel" and self.owners and len(self.shop.log) % 3 == 0:
+            with suppress(Superseded):
+                self.owners[-1].cancel()
+
+    @invariant()
+    def the_log_says_one_thing_to_everybody(self) -> None:
+        whole = fold(REQUEST, self.shop.log)
+        assert_sound(whole)
+        for owner in self.owners:
+            known = copy.deepcopy(owner.state)
+            for entry in self.shop.log:
+                known.apply(entry)
+            assert picture(known, self.shop.now) == picture(fold(REQUEST, self.shop.log), self.shop.now)
+
+    @invariant()
+    def a_rebuilt_owner_would_do_the_same(self) -> None:
+        for owner in self.owners:
+            rebuilt = fold(REQUEST, [e for e in self.shop.log if e.sequence <= owner.state.last_sequence])
+            now = self.shop.now
+            assert due(owner.state, now, ALLOWANCE) == due(owner.state, now, ALLOWANCE)
+            assert comparable(due(rebuilt, now, ALLOWANCE)) == comparable(due(owner.state, now, ALLOWANCE))
+            assert_never_stuck(rebuilt, now)
+
+    @invariant()
+    def no_attempt_is_published_before_its_dependencies_are_done(self) -> None:
+        state = fold(REQUEST, self.shop.log)
+        for task_id, attempt in self.shop.queue:
+            task = state.tasks[task_id]
+            assert 1 <= attempt <= len(task.attempts)
+            assert all(state.tasks[need].status is TaskStatus.DONE for need in task.spec.dependencies)
+
+    def teardown(self) -> None:
+        """Whatever happened, an honest owner and an honest worker bring it to its one answer."""
+        if not hasattr(self, "shop"):
+            return
+        self.shop.deliveries += 1
+        owner = Owner(self.shop, "last").take()
+        drive(owner, random.Random(0), ("done",))
+        assert owner.state.answer is not None
+        assert sum(entry.body.kind == "answer" and is_counted(entry, self.shop) for entry in self.shop.log) == 1
+
+
+def comparable(steps: list[Step]) -> tuple[object, ...]:
+    """Which of several ready tasks come first depends on when they were seen to be ready; how many does not."""
+    dispatches = [len(step.attempts) for step in steps if isinstance(step, DispatchTasks)]
+    others = {step for step in steps if not isinstance(step, DispatchTasks)}
+    return dispatches, others
+
+
+def is_counted(entry: Entry, shop: Shop) -> bool:
+    return fold(REQUEST, shop.log).answer is entry.body
+
+
+def drive(owner: Owner, chance: random.Random, fates: Fates, *, loses: float = 0.0) -> None:
+    """Attend a request until it is answered; some attempts never get a result, and time passes only when it must."""
+    lost: set[tuple[str, int]] = set()
+    for _ in range(1_000):
+        if owner.state.answer is not None:
+            return
+        for step in owner.due():
+            if isinstance(step, DispatchTasks):
+                assert_within_limits(owner.state, owner.shop.made, step)
+            owner.carry_out(step)
+        assert_never_stuck(owner.state, owner.shop.now)
+        unfinished = [key for key in owner.shop.unfinished() if key not in lost]
+        if unfinished:
+            key = chance.choice(unfinished)
+            if chance.random() < loses:
+                lost.add(key)
+            else:
+                owner.shop.finish(key, outcome(key, fates(key) if callable(fates) else chance.choice(fates)))
+        elif not due(owner.state, owner.shop.now, ALLOWANCE):
+            wake = next_time(owner.state)
+            assert wake is not None or owner.state.answer is not None
+            owner.shop.now = max(owner.shop.now, wake or 0.0)
+        owner.read()
+    raise AssertionError("no answer after a thousand turns")
+
+
+TestOneRequest = OneRequest.TestCase
+TestOneRequest.settings = settings(max_examples=40, stateful_step_count=25)
+moderately = settings(max_examples=50)
+
+
+@given(plans(most=12), st.integers(1, 4), st.randoms(use_true_random=False))
+@moderately
+def test_every_task_ends_and_the_answer_follows_whatever_workers_do(plan: Plan, cap: int, chance: random.Random):
+    owner = Owner(Shop(made(plan, in_flight=cap)), "s1").take()
+
+    drive(owner, chance, OUTCOMES, loses=0.2)
+
+    state = owner.state
+    done = [task.status is TaskStatus.DONE for task in state.tasks.values()]
+    assert all(task.status in TERMINAL for task in state.tasks.values())
+    assert state.answer is not None
+    assert state.answer.status is (
+        AnswerStatus.DONE if all(done) else AnswerStatus.PARTIAL if any(done) else AnswerStatus.FAILED
+    )
+
+
+@given(plans(most=12), st.randoms(use_true_random=False))
+@moderately
+def test_what_does_not_depend_on_a_failure_is_done(plan: Plan, chance: random.Random):
+    owner = Owner(Shop(made(plan)), "s1").take()
+    bad = chance.choice(plan.tasks).id
+
+    def fate(key: tuple[str, int]) -> str:
+        return "final" if key[0] == bad else "done"
+
+    drive(owner, chance, fate)
+
+    tasks = owner.state.tasks
+    for task_id, task in tasks.items():
+        needs = [tasks[need] for need in task.spec.dependencies]
+        if task_id == bad:
+            assert task.status is TaskStatus.FAILED
+        elif all(need.status is TaskStatus.DONE for need in needs):
+            assert task.status is TaskStatus.DONE
+        else:
+            assert task.status is TaskStatus.SKIPPED
+            assert f"{bad} failed: boom" in (task.reason or "")
+
+
+@given(plans_made, st.randoms(use_true_random=False))
+@moderately
+def test_i4_with_any_budget_and_deadline_an_answer_comes_in_time(made: PlanMade, chance: random.Random):
+    owner = Owner(Shop(made), "s1").take()
+
+    drive(owner, chance, OUTCOMES, loses=0.5)
+
+    assert owner.state.answer is not None
+    assert owner.shop.now < made.deadline
+
+
+@given(logs(), st.floats(0, 100))
+@moderately
+def test_no_log_leaves_a_request_where_nothing_will_ever_wake_its_owner(entries: list[Entry], later: float):
+    state = RequestState(REQUEST)
+
+    for entry in entries:
+        state.apply(entry)
+        assert_never_stuck(state, entry.time + later)

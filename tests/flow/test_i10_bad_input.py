@@ -107,7 +107,7 @@ async def test_garbage_in_a_running_log_gets_one_error_each_and_the_request_ends
 
     for headers, body, _ in BAD_ENTRIES:
         await muster.publish(f"results.{request}", body, headers)
-    (muster.folder / "go").touch()
+    muster.say("go")
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE
@@ -123,7 +123,7 @@ async def test_garbage_on_control_and_events_disturbs_nobody(muster: Muster) -> 
     for subject in (f"control.{request}", f"events.{request}"):
         for headers in (None, {"sender": "client/x", "kind": "cancel"}, {"sender": "client/x", "kind": "surprise"}):
             await muster.publish(subject, b"{broken", headers)
-    (muster.folder / "go").touch()
+    muster.say("go")
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
 

@@ -18,7 +18,7 @@ async def test_a_worker_stopped_with_ten_running_tasks_hands_them_to_its_peer_at
     muster.signal("w1", signal.SIGTERM)
     assert await muster.ended("w1") == 0
     assert time.monotonic() - began < 8
-    (muster.folder / "go").touch()
+    muster.say("go")
     await muster.start("worker", "w2", "--slots", "10")
     answer = await muster.answer(request)
 
@@ -33,7 +33,7 @@ async def test_a_worker_finishes_what_ends_within_its_grace(muster: Muster) -> N
     await muster.until(lambda: len(muster.traces()) == 1, "the task runs")
 
     muster.signal("w1", signal.SIGTERM)
-    (muster.folder / "go").touch()
+    muster.say("go")
     assert await muster.ended("w1") == 0
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
@@ -50,7 +50,7 @@ async def test_a_stopped_supervisor_hands_its_requests_to_its_peer_at_once(patie
     muster.signal("s1", signal.SIGTERM)
     assert await muster.ended("s1") == 0
     await muster.start("supervisor", "s2")
-    (muster.folder / "go").touch()
+    muster.say("go")
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE
@@ -70,7 +70,7 @@ async def test_many_clean_restarts_do_not_make_a_request_or_task_poison(muster: 
         assert await muster.ended(f"w{number - 1}") == 0
         await muster.start("supervisor", f"s{number}")
         await muster.start("worker", f"w{number}", "--grace", "5")
-    (muster.folder / "go").touch()
+    muster.say("go")
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
 

@@ -18,7 +18,7 @@ async def test_a_supervisor_paused_past_its_lease_writes_nothing_that_counts(mus
     await muster.until_log(request, lambda state: state.owner == "s2")
 
     muster.signal("s1", signal.SIGCONT)
-    (muster.folder / "go").touch()
+    muster.say("go")
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE
@@ -38,7 +38,7 @@ async def test_a_lone_supervisor_paused_past_its_lease_goes_on_without_a_second_
     await muster.past_lease()
     muster.signal("s1", signal.SIGCONT)
     await muster.until_log(request, lambda state: state.delivery > 1)
-    (muster.folder / "go").touch()
+    muster.say("go")
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE
@@ -57,7 +57,7 @@ async def test_a_worker_paused_past_its_ack_wait_finishes_second_and_is_not_coun
     await muster.start("worker", "w2")
     await muster.until(lambda: muster.executions(request)["a"] == 2, "the second worker runs it")
 
-    (muster.folder / "go").touch()
+    muster.say("go")
     answer = await muster.answer(request)
     muster.signal("w1", signal.SIGCONT)
     await muster.until(lambda: "✓ result" in muster.said_by("w1") or "■ task" in muster.said_by("w1"), "w1 is done too")

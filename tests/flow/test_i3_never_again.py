@@ -39,7 +39,7 @@ async def test_a_task_stored_again_after_a_broker_restart_is_recognised_though_i
     await muster.broker.start()
     again = await muster.store_copy("tasks.acting", copy, age_seconds=5.0)
     await muster.until_settled("TASKS", "w_acting")
-    (muster.folder / "go").touch()
+    muster.say("go")
     answer = await muster.answer(request)
 
     assert not again.is_duplicate
@@ -63,7 +63,7 @@ async def test_a_task_that_a_restarted_broker_delivers_a_moment_later_is_recogni
     await muster.broker.start()
     await muster.store_copy("tasks.acting", copy, age_seconds=0.0)
     await muster.until_settled("TASKS", "w_acting")
-    (muster.folder / "go").touch()
+    muster.say("go")
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE

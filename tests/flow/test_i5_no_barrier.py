@@ -17,7 +17,7 @@ async def test_a_chain_goes_on_beside_a_task_of_the_first_layer_that_has_not_end
         ]
     )
     await muster.until(lambda: muster.executions(request)["three"] == 1, "the chain ends while the first layer runs")
-    (muster.folder / "go").touch()
+    muster.say("go")
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
     assert [line["task"] for line in muster.traces("end")][-1] == "held"

@@ -22,7 +22,7 @@ async def submit(given: Namespace) -> int:
         fields = {"map": _read_json(given.map, "--map")}
     else:
         fields = _read_json(given.request, "--request")
-    from muster_cli.spelling import check_spelling
+    from muster_protocol.fields import check_spelling
 
     check_spelling(fields)
     return await _ask(given, fields)

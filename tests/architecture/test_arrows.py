@@ -34,7 +34,7 @@ PURE = [
     "muster_supervisor.lint",
     "muster_coordinator.conflicts",
 ]
-STANDARD = {"collections", "dataclasses", "enum", "hashlib", "heapq", "itertools", "math", "re", "typing"}
+STANDARD = {"collections", "dataclasses", "difflib", "enum", "hashlib", "heapq", "itertools", "math", "re", "typing"}
 THINKS_ONLY = {*STANDARD, "pydantic", "muster_protocol"}
 ACTS = {"open", "print", "input", "exec", "eval", "__import__"}
 

@@ -177,6 +177,9 @@ async def test_what_is_over_cannot_be_cancelled_through_the_door(house: House):
         ({"plan": {"tasks": [{"id": "a"}]}}, "plan.tasks.0.description"),
         ({"text": "hi", "deadline_seconds": 1e9}, "deadline_seconds"),
         ({"text": "hi", "team": "no such"}, "team"),
+        ({"text": "hi", "deadline": 3}, "deadline"),
+        ({"plan": {"tasks": [{"id": "a", "description": "x", "tagg": "math"}]}}, "plan.tasks.0.tagg"),
+        ({"text": "hi", "callback_url": "http://127.0.0.1"}, "callback_url"),
     ],
 )
 async def test_a_wrong_request_is_a_problem_that_names_the_field(house: House, body: object, field: str):

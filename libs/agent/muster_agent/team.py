@@ -1,6 +1,5 @@
 """The team file: who is in the team, what they may use and what limits hold."""
 
-import difflib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
@@ -12,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from muster_agent.model import Price, RoleCard
 from muster_protocol.errors import Invalid
+from muster_protocol.fields import nearest
 from muster_protocol.subjects import Tag, TeamName
 
 BUILT_IN_TOOLS = ("calculate", "query_database", "search_corpus", "format_document")
@@ -154,13 +154,6 @@ def team_of(raw: dict[str, Any], folder: Path, where: str = "team file") -> Team
     return team.model_copy(
         update={name: _folder(team, name, where) for name in ("corpus", "tables") if getattr(team, name) is not None}
     )
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """A half sentence that helps: the nearest known word, and all of them."""
-    words = sorted(known)
-    close = difflib.get_close_matches(word, words, n=1)
-    return (f"; did you mean {close[0]!r}?" if close else ";") + f" known: {', '.join(words)}"
 
 
 def _keys(of: type[BaseModel]) -> list[str]:

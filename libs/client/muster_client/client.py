@@ -17,6 +17,7 @@ from muster_bus.publish import NoStream
 from muster_client.follow import Following, Happening
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Invalid
+from muster_protocol.fields import check_honoured, check_spelling
 from muster_protocol.headers import Sender
 from muster_protocol.log import Entry, RequestState, fold
 from muster_protocol.messages import Answer, Budget, Cancel, Request, Result, Taken
@@ -69,6 +70,7 @@ class Client:
             "num_tasks": num_tasks,
             "metadata": metadata if metadata is not None else {},
         }
+        check_spelling(fields)
         return await self.send(Request.of(fields), team=team)
 
     async def send(self, request: Request, *, team: str | None = None) -> str:
@@ -76,6 +78,7 @@ class Client:
         team = team or self.team
         if not subjects.is_id(team):
             raise Invalid(f"{team[:80]!r} is not a team's name", "team")
+        check_honoured(request)
         await self._check_deadline(request)
         # The broker forgets a message id after minutes, a log does not: an id that somebody chose goes into the body.
         once = None if request.id else secrets.token_hex(8)

@@ -10,11 +10,13 @@ from fastapi import FastAPI, Header, Query
 from fastapi import Request as HttpRequest
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from pydantic import model_validator
 from starlette.exceptions import HTTPException
 
 from muster_client import Happening
 from muster_coordinator.reading import errors, shown, workers
 from muster_protocol.errors import Invalid, MusterError, Retryable
+from muster_protocol.fields import check_spelling
 from muster_protocol.log import Entry
 from muster_protocol.messages import Request
 from muster_protocol.subjects import as_id
@@ -51,6 +53,12 @@ class Submission(Request):
     """A request and the team that it is for."""
 
     team: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_spelt_right(cls, fields: object) -> object:
+        check_spelling(fields, cls)
+        return fields
 
 
 def make_app(coordinator: "Coordinator") -> FastAPI:

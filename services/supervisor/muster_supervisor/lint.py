@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from muster_agent.team import Role, Team, nearest
+from muster_agent.team import Role, Team
+from muster_protocol.fields import nearest
 from muster_protocol.messages import Budget
 from muster_protocol.plan import MAX_TASKS, Plan, TaskSpec
 from muster_protocol.subjects import as_id

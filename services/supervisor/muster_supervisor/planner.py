@@ -9,6 +9,7 @@ from muster_agent.model import NOTHING, Ask, Model, PlanBrief, finished
 from muster_agent.patience import ask_patiently
 from muster_agent.team import Team
 from muster_protocol.errors import Invalid, MusterError
+from muster_protocol.fields import check_honoured
 from muster_protocol.messages import Request, Usage
 from muster_protocol.plan import MAX_TASKS, Plan, unfold
 from muster_supervisor.lint import Finding, errors, lint, route
@@ -26,8 +27,7 @@ class Unplannable(Invalid):
 
 async def make_plan(request: Request, team: Team, model: Model) -> tuple[Plan, Usage, tuple[str, ...]]:
     """The plan with a tag for every task, what it cost to make, and what is odd about it."""
-    if refusal := refused(request):
-        raise refusal
+    check_honoured(request)
     match request:
         case Request(plan=Plan() as plan):
             return _accepted(plan, request, team, NOTHING)
@@ -35,21 +35,6 @@ async def make_plan(request: Request, team: Team, model: Model) -> tuple[Plan, U
             return _accepted(unfold(over), request, team, NOTHING)
         case _:
             return await _by_model(request, team, model)
-
-
-def refused(request: Request) -> Invalid | None:
-    """The first field that this version does not honour: saying so beats ignoring it."""
-    asked = {
-        "approve": request.approve,
-        "answer_schema": request.answer_schema is not None,
-        "conversation": request.conversation is not None,
-        "callback_url": request.callback_url is not None,
-        "replay_of": request.replay_of is not None,
-        "priority": request.priority != "normal",
-        "budget.depth": request.budget.depth is not None,
-    }
-    field = next((name for name, is_set in asked.items() if is_set), None)
-    return Invalid("this version does not honour it; leave it out", field) if field else None
 
 
 async def _by_model(request: Request, team: Team, model: Model) -> tuple[Plan, Usage, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from muster_agent.offline import Offline
 from muster_agent.scripted import Scripted
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import Request, Usage
-from muster_supervisor.planner import Unplannable, make_plan, refused
+from muster_supervisor.planner import Unplannable, make_plan
 from tests.unit.agent.teams import team
 
 TEAM = team({"name": "researcher", "tags": ["research"]}, {"name": "writer"})
@@ -95,10 +95,6 @@ async def test_an_explicit_plan_with_mistakes_names_them_all():
 async def test_a_field_that_is_not_honoured_is_refused_by_its_name(field: str, value: object):
     with pytest.raises(Invalid, match=f"^{field}"):
         await make_plan(request(**{field: value}), TEAM, Offline())
-
-
-def test_a_plain_request_is_not_refused():
-    assert refused(request(num_tasks=3, budget={"tokens": 5}, deadline_seconds=3)) is None
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 23])

@@ -1,0 +1,56 @@
+"""Fields that nobody reads: passed over on the wire, but a mistake where a person asks."""
+
+import difflib
+from collections.abc import Iterable
+from typing import Any, cast
+
+from muster_protocol.errors import Invalid
+from muster_protocol.messages import Budget, Request
+from muster_protocol.plan import Frozen, MapOver, Plan, TaskSpec, Template
+
+ALSO_READ = {"worker_type"}  # as `tag`
+INSIDE: dict[str, type[Frozen]] = {
+    "plan": Plan,
+    "map": MapOver,
+    "budget": Budget,
+    "tasks": TaskSpec,
+    "template": Template,
+    "reduce": Template,
+}
+
+
+def check_spelling(fields: object, of: type[Frozen] = Request, where: str = "") -> None:
+    """Raise at a field that does not exist; what is no object at all is left to the model."""
+    if isinstance(fields, list):
+        for place, one in enumerate(cast("list[Any]", fields)):
+            check_spelling(one, of, f"{where}.{place}")
+    if not isinstance(fields, dict):
+        return
+    for name, value in cast("dict[str, Any]", fields).items():
+        if name not in of.model_fields and name not in ALSO_READ:
+            raise Invalid(f"no such field{nearest(name, of.model_fields)}", f"{where}.{name}".removeprefix("."))
+        if name in INSIDE:
+            check_spelling(value, INSIDE[name], f"{where}.{name}".removeprefix("."))
+
+
+def check_honoured(request: Request) -> None:
+    """Raise at a field that this version does not act upon: saying so beats ignoring it."""
+    asked = {
+        "approve": request.approve,
+        "answer_schema": request.answer_schema is not None,
+        "conversation": request.conversation is not None,
+        "callback_url": request.callback_url is not None,
+        "replay_of": request.replay_of is not None,
+        "priority": request.priority != "normal",
+        "budget.depth": request.budget.depth is not None,
+    }
+    for field, is_set in asked.items():
+        if is_set:
+            raise Invalid("this version does not honour it; leave it out", field)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A half sentence that helps: the nearest known word, and all of them."""
+    words = sorted(known)
+    close = difflib.get_close_matches(word, words, n=1)
+    return (f"; did you mean {close[0]!r}?" if close else ";") + f" known: {', '.join(words)}"

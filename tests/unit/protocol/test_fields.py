@@ -1,0 +1,52 @@
+"""Fields that nobody reads are a mistake where a person asks, and the error says which."""
+
+import pytest
+
+from muster_protocol.errors import Invalid
+from muster_protocol.fields import check_honoured, check_spelling
+from muster_protocol.messages import Request
+
+TASK = {"id": "a", "description": "find the height"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "where", "meant"),
+    [
+        ({"txt": "hi"}, "txt", "text"),
+        ({"text": "hi", "deadline": 3}, "deadline", "deadline_seconds"),
+        ({"text": "hi", "budget": {"token": 3}}, "budget.token", "tokens"),
+        ({"plan": {"taks": [TASK]}}, "plan.taks", "tasks"),
+        ({"plan": {"tasks": [TASK, {**TASK, "dependancies": ["b"]}]}}, "plan.tasks.1.dependancies", "dependencies"),
+        ({"map": {"template": {"descripton": "x"}, "items": ["a"]}}, "map.template.descripton", "description"),
+        ({"map": {"template": TASK, "items": ["a"], "reduce": {"tagg": "x"}}}, "map.template.id", None),
+    ],
+)
+def test_a_misspelt_field_is_named_with_the_nearest_known_one(fields: object, where: str, meant: str | None):
+    with pytest.raises(Invalid) as raised:
+        check_spelling(fields)
+
+    assert raised.value.where == where
+    assert meant is None or f"did you mean {meant!r}?" in raised.value.reason
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"plan": {"tasks": [{**TASK, "worker_type": "research"}]}, "metadata": {"plan": {"anything": 1}}},
+        {"text": "hi", "budget": {"tasks": 3}},
+        {"plan": "no object"},
+        ["no object"],
+        None,
+    ],
+)
+def test_what_is_spelt_right_or_no_object_passes(fields: object):
+    check_spelling(fields)
+
+
+def test_a_plain_request_is_honoured_whole():
+    check_honoured(Request.of({"text": "hi", "num_tasks": 3, "budget": {"tokens": 5}, "deadline_seconds": 3}))
+
+
+def test_a_field_that_is_not_acted_upon_is_refused_by_its_name():
+    with pytest.raises(Invalid, match=r"^budget\.depth: this version does not honour it"):
+        check_honoured(Request.of({"text": "hi", "budget": {"depth": 1}}))

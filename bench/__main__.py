@@ -16,7 +16,7 @@ from bench.sink import Sink
 from muster_bus import telemetry
 from muster_bus.embedded import Server
 
-GROUPS = ("help", "memory", "fanout", "latency", "size", "open", "leases")
+GROUPS = ("help", "demo", "memory", "fanout", "latency", "size", "open", "leases")
 WARM_UP_TASKS = 500
 QUICK = 0.2
 
@@ -53,9 +53,11 @@ async def _measure(only: tuple[str, ...], share: float) -> list[Row]:
     rows: list[Row] = []
     if "help" in only:
         rows += await rest.first_words()
+    if "demo" in only:
+        rows += await rest.demo()
     if "leases" in only:
         rows += _said(await leases.survived())
-    if set(only) <= {"help", "leases"}:
+    if set(only) <= {"help", "demo", "leases"}:
         return rows
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as name, Sink() as sink:
         os.environ.update(sink.environment)

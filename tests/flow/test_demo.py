@@ -3,26 +3,20 @@
 import os
 import re
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.flow.command_line import Here, is_alive, read_until
 
-DEMO_SECONDS = 20
-
 
 def test_the_demo_shows_a_plan_an_answer_and_the_time_it_saves(tmp_path: Path):
     here = Here(tmp_path)
     before = set(os.listdir(tmp_path))
-    began = time.monotonic()
 
     ran = here.run("demo", MUSTER_TEAM="nonsense.yaml", ANTHROPIC_API_KEY="not to be spent")
 
-    seconds = time.monotonic() - began
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert seconds < DEMO_SECONDS
     assert int(_found(r"plan +(\d+) tasks", ran.stdout)) >= 7
     for role in ("researcher", "analyst", "writer"):
         assert role in ran.stdout

@@ -55,18 +55,26 @@ async def supervising(muster: Muster, model: Model) -> AsyncGenerator[Supervisor
             await supervisor.stop(grace_seconds=2.0)
 
 
-def delivery_of(bus: Bus, number: int, ack_wait: float) -> Delivery:
+def delivery_of(bus: Bus, number: int, ack_wait: float, waited_seconds: float = 0.0) -> Delivery:
     """A delivery of request 1 that nobody keeps alive."""
-    reply = f"nobody.hears.{number}"
+    reply, at = f"nobody.hears.{number}", time.time() - waited_seconds
     lease = Lease(Keeper(bus.nc, ack_wait), reply)
-    return Delivery("requests.default", {}, b"", reply, "REQUESTS", "s_default", number, 1, time.time(), lease)
+    return Delivery("requests.default", {}, b"", reply, "REQUESTS", "s_default", number, 1, at, lease)
 
 
-def owner_of(muster: Muster, bus: Bus, number: int, ack_wait: float = 60.0) -> Owner:
-    """Who holds a delivery of the request `r1`."""
+def owner_of(
+    muster: Muster,
+    bus: Bus,
+    number: int,
+    ack_wait: float = 60.0,
+    *,
+    waited_seconds: float = 0.0,
+    model: Model | None = None,
+) -> Owner:
+    """Who holds a delivery of the request `r1`, whose team gives it a minute."""
     team = load_team(muster.folder / "team.yaml")
-    means = Means(bus, team, Scripted([]), asyncio.Semaphore(1), ack_wait)
-    return Owner(means, "r1", Request(plan=PLAN), "hash", delivery_of(bus, number, ack_wait))
+    means = Means(bus, team, model or Scripted([]), asyncio.Semaphore(1), ack_wait)
+    return Owner(means, "r1", Request(plan=PLAN), "hash", delivery_of(bus, number, ack_wait, waited_seconds))
 
 
 def task_of(task_id: str, *, does: str = "{}", deadline: float | None = None) -> Task:

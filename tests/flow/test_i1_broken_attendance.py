@@ -1,9 +1,13 @@
 """I1: a bug in the attendance of a request costs a lease, not the request."""
 
 from muster_agent.model import FREE, Ask, Reply
-from muster_protocol.messages import AnswerStatus, ResultStatus
-from tests.flow.inside import put_result, supervising
+from muster_agent.scripted import Scripted
+from muster_protocol.messages import AnswerStatus, PlanMade, ResultStatus
+from muster_protocol.plan import Plan, TaskSpec
+from muster_supervisor.planning import refuse
+from tests.flow.inside import connected, owner_of, put_result, supervising
 from tests.harness import Muster
+from tests.unit.protocol.journal import reserved
 
 
 class Buggy:
@@ -36,3 +40,25 @@ async def test_a_request_whose_attendance_breaks_is_taken_again(muster: Muster) 
 
     assert answer.status is AnswerStatus.DONE
     assert (await muster.state(request)).delivery == 2
+
+
+async def test_poison_is_answered_from_the_log_and_not_by_the_model_that_may_be_the_poison(muster: Muster) -> None:
+    plan = Plan(tasks=tuple(TaskSpec(id=name, description="{}", tag="acting") for name in ("a", "b")))
+    async with connected(muster, "s1") as bus:
+        model = Scripted([])
+        owner = owner_of(muster, bus, 1, model=model)
+        await owner.log.open()
+        assert await owner.take_first()
+        made = PlanMade(plan=plan, team="default", request_hash="hash", deadline=owner.deadline, in_flight=2)
+        assert await owner.compare_and_set(made)
+        await owner.append(reserved(("a", 1), ("b", 1)), "r1.reserved")
+        for name in ("a", "b"):
+            await put_result(muster, "r1", name, ResultStatus.DONE)
+        await owner.log.refresh()
+
+        await refuse(owner, "poison")
+        await owner.close()
+
+    answer = await muster.answer("r1")
+    assert (model.asked, answer.status, answer.gaps) == ([], AnswerStatus.DONE, ("poison",))
+    assert answer.output == {"a": "found", "b": "found"}

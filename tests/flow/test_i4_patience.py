@@ -6,7 +6,8 @@ import pytest
 
 from muster_agent.model import choose_model
 from muster_protocol.messages import AnswerStatus, ResultStatus
-from tests.flow.inside import Silent, put_result, put_task, supervising, task_of
+from muster_supervisor.decide import GiveAnswer, MakePlan, due
+from tests.flow.inside import Silent, connected, owner_of, put_result, put_task, supervising, task_of
 from tests.harness import Muster
 
 WAITING = 70  # more than a supervisor takes at once
@@ -35,6 +36,20 @@ async def test_a_model_that_never_answers_holds_no_answer_up(muster: Muster, whe
             "composing": AnswerStatus.DONE,
         }[when]
     )
+
+
+async def test_the_owner_of_a_request_that_waited_long_has_time_for_as_long_as_it_is_told_to_work(
+    muster: Muster,
+) -> None:
+    async with connected(muster, "s1") as bus:
+        owner = owner_of(muster, bus, 1, waited_seconds=50.0)
+        await owner.log.open()
+        assert await owner.take_first()
+        last = owner.now() + owner.seconds_left()
+
+        assert due(owner.state, last - 0.2) == [MakePlan()]
+        assert due(owner.state, last + 0.2) == [GiveAnswer(AnswerStatus.FAILED, "the deadline was reached")]
+        await owner.close()
 
 
 async def test_requests_that_wait_for_workers_keep_no_other_from_being_answered(muster: Muster) -> None:

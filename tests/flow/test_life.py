@@ -1,6 +1,9 @@
 """The life of a request through real services, when nothing goes wrong and when tasks do."""
 
-from muster_protocol.messages import AnswerStatus
+from muster_agent.model import Reply
+from muster_agent.scripted import Scripted
+from muster_protocol.messages import AnswerStatus, Usage
+from tests.flow.inside import supervising
 from tests.harness import Muster
 
 
@@ -30,6 +33,18 @@ async def test_a_failed_attempt_is_tried_again_with_a_revision_that_saw_the_erro
     assert answer.tasks[0].attempts == 2
     state = await muster.state(request)
     assert "the disk is full" in state.tasks["a"].description
+
+
+async def test_a_description_that_the_model_did_not_finish_is_not_taken(muster: Muster) -> None:
+    await muster.start("worker", "w1")
+    model = Scripted(lambda _: Reply("half a descr", stop="length", usage=Usage(output_tokens=7)))
+    async with supervising(muster, model):
+        request = await muster.submit([{"id": "a", "does": {"fail": "the disk is full", "times": 1}}])
+        answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.DONE
+    assert "half a descr" not in (await muster.state(request)).tasks["a"].description
+    assert answer.usage.output_tokens == 7
 
 
 async def test_three_strikes_end_a_task_and_what_depends_on_it_while_the_rest_goes_on(muster: Muster) -> None:

@@ -9,7 +9,7 @@ from muster_protocol.errors import Invalid, Retryable
 from muster_protocol.log import TaskStatus
 from muster_protocol.messages import Answer, AnswerStatus
 from muster_supervisor.compose import Draft, compose, cut, gaps, merge
-from muster_supervisor.decide import GiveAnswer
+from muster_supervisor.decide import GiveAnswer, status_of
 from muster_supervisor.dispatch import abort
 from muster_supervisor.owner import Owner
 
@@ -23,7 +23,7 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
     """Exactly one answer: if entries came meanwhile, correct the table, and compose again at most once."""
     if owner.state.in_flight:
         owner.note(lambda: _stop_the_rest(owner, step.reason or "the request is answered"))
-    draft = await _compose(owner, step.reason)
+    draft = await _compose(owner, step)
     has_composed_again = False
     await owner.settle_notes()
     while owner.state.answer is None:
@@ -45,34 +45,31 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
         has_more = bool(merge(owner.state, step.reason).made_of - draft.made_of)
         if has_more and not has_composed_again and owner.now() < owner.deadline - WRITE_SECONDS:
             has_composed_again = True
-            draft = await _compose(owner, step.reason)
+            draft = await _compose(owner, step)
 
 
-async def _compose(owner: Owner, reason: str) -> Draft:
+async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
     """With the model if there is one and time for it; the plain merge is always possible."""
     seconds = owner.deadline - owner.now() - WRITE_SECONDS
     with telemetry.span("compose", telemetry.SpanKind.INTERNAL, {"muster.request": owner.request_id}):
-        if seconds <= 0 or not owner.means.model.is_llm:
-            return merge(owner.state, reason)
+        if seconds <= 0 or step.is_plain or not owner.means.model.is_llm:
+            return merge(owner.state, step.reason)
         try:
             async with asyncio.timeout(seconds), owner.means.thinking:
-                return await compose(owner.state, owner.means.model, reason)
+                return await compose(owner.state, owner.means.model, step.reason)
         except Exception as error:  # noqa: BLE001 - whatever a model raises, finished work is not thrown away
             log.warning("… answer  %s  composed without the model: %r", owner.request_id, error)
-            return merge(owner.state, reason)
+            return merge(owner.state, step.reason)
 
 
 def _final(owner: Owner, step: GiveAnswer, draft: Draft) -> Answer:
     state = owner.state
     outcomes = state.outcomes()
     done = sum(outcome.status == "done" for outcome in outcomes)
-    status = step.status
-    if status is not AnswerStatus.CANCELLED and done:
-        status = AnswerStatus.DONE if done == len(outcomes) else AnswerStatus.PARTIAL
     missing = gaps(state)
     return Answer(
         request_id=owner.request_id,
-        status=status,
+        status=step.status if step.status is AnswerStatus.CANCELLED else status_of(state),
         text=draft.text if state.made is not None else step.reason,
         output=draft.output,
         tasks=outcomes,

@@ -1,4 +1,7 @@
-"""What to do next about a request. Pure: the state and the time in, steps out; no clock, no chance, no I/O."""
+"""What to do next about a request: the state and the time in, steps out; no clock, no chance, no I/O.
+
+`due` changes nothing but what time has changed already: `RequestState.advance` moves the timers that have run out.
+"""
 
 import hashlib
 from collections.abc import Iterator
@@ -49,6 +52,7 @@ class GiveAnswer:
 
     status: AnswerStatus
     reason: str
+    is_plain: bool = False  # composed without a model: the last resort of a request that keeps failing
 
 
 Step = MakePlan | DispatchTasks | Refine | Expire | GiveAnswer
@@ -81,19 +85,29 @@ def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE) -> li
         steps.append(DispatchTasks(attempts))
     steps.extend(_refinements(state, now))  # last: a model thinks meanwhile, and its cost is not in the reservations
     if not steps and state.ready and not state.in_flight:
-        return [GiveAnswer(_status(state), "the budget is used up")]
+        return [GiveAnswer(status_of(state), "the budget is used up")]
     return steps
 
 
 def next_time(state: RequestState) -> float | None:
     """When `due` can next say something new though no entry comes."""
-    times = [time for time in (state.next_timer(), _last_moment(state)) if time is not None]
+    times = [time for time in (state.next_timer(), last_moment(state)) if time is not None]
     return min(times, default=None)
 
 
-def reserve_seconds(started_at: float, deadline: float) -> float:
-    """Time kept back before the deadline: a tenth of the whole, within bounds."""
-    return min(MAX_RESERVE_SECONDS, max(0.0, deadline - started_at) * 0.1)
+def last_moment(state: RequestState) -> float | None:
+    """When work must end so that an answer can be composed: a tenth of the time is kept back, within bounds."""
+    if state.deadline is None:
+        return None
+    return state.deadline - min(MAX_RESERVE_SECONDS, max(0.0, state.deadline - state.started_at) * 0.1)
+
+
+def status_of(state: RequestState) -> AnswerStatus:
+    """What the work has come to by now."""
+    done = sum(task.status == "done" for task in state.tasks.values())
+    if not done:
+        return AnswerStatus.FAILED
+    return AnswerStatus.DONE if done == len(state.tasks) else AnswerStatus.PARTIAL
 
 
 def retry_delay(request_id: str, task_id: str, attempt: int) -> float:
@@ -103,7 +117,7 @@ def retry_delay(request_id: str, task_id: str, attempt: int) -> float:
     return min(MAX_RETRY_SECONDS, RETRY_SECONDS * 2 ** (attempt - 2)) * jitter
 
 
-def expiry(task_id: str, timeout_seconds: float) -> Failure:
+def timed_out(task_id: str, timeout_seconds: float) -> Failure:
     return Failure(error_class="timeout", message=f"{task_id} gave no result within {timeout_seconds:g} s")
 
 
@@ -112,24 +126,11 @@ def _ending(state: RequestState, now: float) -> GiveAnswer | None:
         by = state.cancelled.reason or f"cancelled by {state.cancelled.by}"
         return GiveAnswer(AnswerStatus.CANCELLED, by)
     if state.made is not None and state.open_tasks == 0:
-        return GiveAnswer(_status(state), "")
-    last_moment = _last_moment(state)
-    if last_moment is not None and now >= last_moment:
-        return GiveAnswer(_status(state), "the deadline was reached")
+        return GiveAnswer(status_of(state), "")
+    moment = last_moment(state)
+    if moment is not None and now >= moment:
+        return GiveAnswer(status_of(state), "the deadline was reached")
     return None
-
-
-def _last_moment(state: RequestState) -> float | None:
-    if state.deadline is None:
-        return None
-    return state.deadline - reserve_seconds(state.started_at, state.deadline)
-
-
-def _status(state: RequestState) -> AnswerStatus:
-    done = sum(task.status == "done" for task in state.tasks.values())
-    if not done:
-        return AnswerStatus.FAILED
-    return AnswerStatus.DONE if done == len(state.tasks) else AnswerStatus.PARTIAL
 
 
 def _refinements(state: RequestState, now: float) -> Iterator[Refine]:
@@ -163,8 +164,8 @@ def _dispatchable(state: RequestState, now: float, allowance: Allowance) -> Iter
 
 def _timeout(state: RequestState, timeout_seconds: float, now: float) -> float:
     """Never longer than the request itself has."""
-    last_moment = _last_moment(state)
-    return timeout_seconds if last_moment is None else max(0.001, min(timeout_seconds, last_moment - now))
+    moment = last_moment(state)
+    return timeout_seconds if moment is None else max(0.001, min(timeout_seconds, moment - now))
 
 
 def _left(limit: float | None, used: float) -> float | None:

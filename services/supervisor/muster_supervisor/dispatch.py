@@ -1,10 +1,10 @@
-"""Plans, attempts and retries, carried out: reserve first, publish what the fold confirms, note where it is stored."""
+"""Attempts and retries, carried out: reserve first, publish what the fold confirms, note where it is stored."""
 
 import asyncio
 import logging
 from collections.abc import Coroutine
 
-from muster_agent.model import Ask, RefineBrief
+from muster_agent.model import Ask, RefineBrief, finished
 from muster_agent.patience import ask_patiently
 from muster_bus import telemetry
 from muster_bus.publish import Outgoing, Stored
@@ -23,7 +23,7 @@ from muster_protocol.messages import (
     Task,
     Usage,
 )
-from muster_supervisor.decide import DispatchTasks, Expire, Refine, expiry
+from muster_supervisor.decide import DispatchTasks, Expire, Refine, timed_out
 from muster_supervisor.owner import Owner
 
 log = logging.getLogger("muster.supervisor")
@@ -163,7 +163,8 @@ async def refine(owner: Owner, step: Refine) -> None:
         async with asyncio.timeout(min(REFINE_SECONDS, owner.seconds_left())), owner.means.thinking:
             brief = RefineBrief(description, task.reason or "")
             reply = await ask_patiently(owner.means.model, Ask(brief))
-            description, usage = reply.text or description, reply.usage
+            usage = reply.usage
+            description = finished(reply).text or description
     except Exception as error:  # noqa: BLE001 - whatever a model raises, the task is tried again
         log.warning("… task    %s/%s  keeps its description: %r", owner.request_id, step.task_id, error)
     revision = Revision(
@@ -182,7 +183,7 @@ async def expire(owner: Owner, step: Expire) -> None:
     attempt = owner.state.tasks[step.task_id].attempts[step.attempt - 1]
     if attempt.result is not None:
         return  # it came while an earlier step was carried out
-    failure = expiry(step.task_id, attempt.timeout_seconds)
+    failure = timed_out(step.task_id, attempt.timeout_seconds)
     await _fail(owner, step.task_id, step.attempt, failure, attempt.timeout_seconds)
     await abort(owner, ((step.task_id, step.attempt),), "its timeout was reached")
 
@@ -195,8 +196,8 @@ async def _fail(owner: Owner, task_id: str, attempt: int, failure: Failure, seco
         attempt=attempt,
         status=ResultStatus.FAILED,
         error=failure,
-        worker=owner.bus.sender.instance,
-        role="supervisor",
+        worker="",  # none reported it
+        role=owner.state.tasks[task_id].spec.tag or "",
         seconds=seconds,
     )
     # With the term: the same words of an earlier term of ours do not count, and must not swallow these.

@@ -13,7 +13,7 @@ from muster_bus.log import RequestLog
 from muster_protocol.errors import MusterError
 from muster_protocol.log import RequestState
 from muster_protocol.messages import Answer, LogBody, PlanMade, Request, Taken, Usage
-from muster_supervisor.decide import reserve_seconds
+from muster_supervisor.decide import last_moment
 
 log = logging.getLogger("muster.supervisor")
 
@@ -51,8 +51,7 @@ class Owner:
         self.log = RequestLog(means.bus, request_id, delivery.headers)
         self.term = 0
         self.spent = Usage()  # on plans that came to nothing: in no log entry, but paid
-        self.deadline = delivery.time + (request.deadline_seconds or means.team.limits.deadline_seconds)
-        self.last_moment = self.deadline - reserve_seconds(delivery.time, self.deadline)
+        self._deadline = delivery.time + (request.deadline_seconds or means.team.limits.deadline_seconds)
         self._notes: set[asyncio.Task[None]] = set()
 
     @property
@@ -62,6 +61,11 @@ class Owner:
     @property
     def state(self) -> RequestState:
         return self.log.state
+
+    @property
+    def deadline(self) -> float:
+        """The log's, once it has one: a copy of the request that came later does not prolong it."""
+        return self.state.deadline or self._deadline
 
     @property
     def bus(self) -> Bus:
@@ -75,8 +79,8 @@ class Owner:
         return self.bus.clock.now()
 
     def seconds_left(self) -> float:
-        """Until work must end so that an answer can be composed."""
-        return max(0.0, self.last_moment - self.now())
+        """Until work must end: the moment at which `due` says so."""
+        return max(0.0, (last_moment(self.state) or self.deadline) - self.now())
 
     def check(self) -> None:
         """Raise unless the request is still ours."""

@@ -57,8 +57,8 @@ async def plan(owner: Owner) -> None:
 
 
 async def refuse(owner: Owner, reason: str) -> None:
-    """Report a request that cannot be done, and answer it all the same."""
+    """Report a request that cannot be done, and answer it all the same, without the model: it may be what breaks."""
     delivery = owner.delivery
     source = Source.of(delivery)
     await owner.bus.report(reason, source, request_id=owner.request_id)
-    await give_answer(owner, GiveAnswer(AnswerStatus.FAILED, reason))
+    await give_answer(owner, GiveAnswer(AnswerStatus.FAILED, reason, is_plain=True))

@@ -27,7 +27,7 @@ from muster_supervisor.decide import (
     Refine,
     Step,
     due,
-    expiry,
+    timed_out,
 )
 from tests.unit.protocol.journal import REQUEST, START, result, taken
 
@@ -117,7 +117,7 @@ class Owner:
             case Refine(task_id, attempt, not_before):
                 self.write(Revision(task_id=task_id, attempt=attempt, description="better", not_before=not_before))
             case Expire(task_id, attempt):
-                error = expiry(task_id, 1)
+                error = timed_out(task_id, 1)
                 body = result(task_id, attempt, worker=self.name)
                 self.write(body.model_copy(update={"status": ResultStatus.FAILED, "error": error}))
             case GiveAnswer(status, reason):

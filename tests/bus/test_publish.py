@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from muster_bus import publish
 from muster_bus.connection import PENDING_BYTES, Bus
 from muster_bus.embedded import Server
 from muster_bus.publish import MAX_IN_FLIGHT, Lost, NoStream, Outgoing
@@ -120,6 +121,26 @@ async def test_a_full_stream_holds_a_publish_back_until_there_is_room(bus: Bus):
         stored = await storing
 
     assert stored.sequence == first.sequence + 1
+
+
+async def test_a_full_stream_is_said_to_be_full_once_by_all_that_wait_for_it(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(publish, "LATE_SECONDS", 0.2)
+    await change_stream(bus, "RESULTS", max_msgs=1)
+    await bus.store("results.r1", result("t0"), request_id="r1", once="id0")
+    waiting = [
+        asyncio.create_task(bus.store("results.r1", result(f"t{n}"), request_id="r1", once=f"id{n}")) for n in (1, 2)
+    ]
+
+    await until(lambda: "results.r1  not stored for" in caplog.text, "it is said")
+    before = bus.publisher.retries
+    await until(lambda: bus.publisher.retries > before + 4, "both have tried again")
+    await change_stream(bus, "RESULTS", max_msgs=100)
+    async with asyncio.timeout(5):
+        await asyncio.gather(*waiting)
+
+    assert caplog.text.count("not stored for") == 1
 
 
 async def test_a_full_stream_is_a_clear_error_when_patience_ends(bus: Bus):

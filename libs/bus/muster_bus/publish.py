@@ -5,6 +5,7 @@ takes all acknowledgements and one sweep finds those that are overdue.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Sequence
 from typing import NamedTuple
@@ -15,10 +16,14 @@ from pydantic_core import from_json
 from muster_bus.wire import Heard, WireClient
 from muster_protocol.errors import BrokerAway, Invalid, Terminal
 
+log = logging.getLogger("muster.bus")
+
 ACK_SECONDS = 2.0  # an acknowledgement takes a millisecond, an election five seconds: ask again meanwhile
 SWEEP_SECONDS = 0.25
 PAUSE_SECONDS = 0.1  # between two tries
 MAX_IN_FLIGHT = 512
+LATE_SECONDS = 5.0  # what waits longer than an acknowledgement or two is worth a line …
+QUIET_SECONDS = 30.0  # … and one line says it for all that wait
 
 LOST_COMPARE_AND_SET = frozenset({10071, 10164})  # a cluster answers with either
 REFUSED_FOR_NOW = frozenset({10077, 10158, 10047, 10008, 10023, 10049, 10074, 10122, 10167, 10195})
@@ -61,6 +66,7 @@ class Publisher:
         self._count = 0
         self._inbox = ""
         self._sweeper: asyncio.TimerHandle | None = None
+        self._complained_at = -QUIET_SECONDS
         self.retries = 0
 
     async def start(self) -> None:
@@ -122,7 +128,8 @@ class Publisher:
         """Store once. Without `patience` (seconds) it goes on until it is stored or refused for good."""
         if expected is not None:
             headers = {**headers, "Nats-Expected-Last-Subject-Sequence": str(expected)}
-        give_up = None if patience is None else time.monotonic() + patience
+        began = time.monotonic()
+        give_up = None if patience is None else began + patience
         while True:
             try:
                 return await self._once(subject, body, headers, give_up)
@@ -131,7 +138,15 @@ class Publisher:
                 if give_up is not None and time.monotonic() > give_up:
                     failure = NoStream if isinstance(reason, _NotTaken) else BrokerAway
                     raise failure(f"{subject} was not stored within {patience:g} s: {reason}") from None
+                self._complain(subject, reason, began)
             await asyncio.sleep(PAUSE_SECONDS)
+
+    def _complain(self, subject: str, reason: Exception, began: float) -> None:
+        """A full stream holds work up without an end: say so, or a system that stands still says nothing."""
+        now = time.monotonic()
+        if now - began > LATE_SECONDS and now - self._complained_at > QUIET_SECONDS:
+            self._complained_at = now
+            log.warning("… %s  not stored for %.0f s: %s", subject, now - began, reason)
 
     async def _once(self, subject: str, body: bytes, headers: dict[str, str], give_up: float | None) -> Stored:
         """One try; its place is given up with it, so that what a full stream refuses blocks no other."""

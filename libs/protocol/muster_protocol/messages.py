@@ -1,4 +1,4 @@
-"""Every message of the wire. A message says everything about itself: its kind, its subject and its once-only id."""
+"""Every message of the wire, grouped by the subject that it travels on."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -14,7 +14,7 @@ Output = Any  # what a role returned: JSON
 
 
 class Message(Frozen):
-    """What travels. `once` is the message id under which the broker stores it at most once per window."""
+    """What travels. Where a message has a natural id, `once` is it: the broker stores that at most once per window."""
 
     kind: ClassVar[str]
     schema_version: ClassVar[int] = 1

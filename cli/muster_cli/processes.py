@@ -12,7 +12,7 @@ from pathlib import Path
 from muster_bus.embedded import die_with_parent
 from muster_protocol.errors import Misconfigured
 
-READY_SECONDS = 20.0
+READY_SECONDS = 60.0  # it takes one; a machine with much else to do takes its time
 STOP_SECONDS = 8.0
 LAST_LINES = 12
 

@@ -53,6 +53,7 @@ class Stage:
         began = time.monotonic()
         _empty(self.folder)
         await self.server.start()
+        self.processes.url = self.server.url  # its port is known by now
         team_file = str(sample_team_file(Path(__file__).parent))
         for name, words in self.services.items():
             more = () if name == "coordinator" else ("--team", team_file)

@@ -18,7 +18,7 @@ from muster_protocol.messages import Answer, AnswerStatus, PlanMade, Result, Res
 from muster_protocol.plan import Plan, TaskSpec
 
 TAGS = ["a", "b", "c", "d", "e", "f"]
-LIMIT_SECONDS = 15.0
+LIMIT_SECONDS = 60.0
 
 
 async def until(is_so: Callable[[], bool], what: str, within: float = LIMIT_SECONDS) -> None:

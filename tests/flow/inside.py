@@ -71,10 +71,12 @@ def owner_of(
     waited_seconds: float = 0.0,
     model: Model | None = None,
 ) -> Owner:
-    """Who holds a delivery of the request `r1`, whose team gives it a minute."""
+    """Who holds a delivery of the request `r1`, which has a minute."""
     team = load_team(muster.folder / "team.yaml")
     means = Means(bus, team, model or Scripted([]), asyncio.Semaphore(1), ack_wait)
-    return Owner(means, "r1", Request(plan=PLAN), "hash", delivery_of(bus, number, ack_wait, waited_seconds))
+    return Owner(
+        means, "r1", Request(plan=PLAN, deadline_seconds=60), "hash", delivery_of(bus, number, ack_wait, waited_seconds)
+    )
 
 
 def task_of(task_id: str, *, does: str = "{}", deadline: float | None = None) -> Task:

@@ -12,7 +12,7 @@ from muster_agent.scripted import Scripted
 from muster_bus.read import read_subject
 from muster_protocol.messages import AnswerStatus, Result, ResultStatus, Taken
 from tests.flow.inside import Silent, put_task, supervising, task_of
-from tests.harness import Muster
+from tests.harness import LEASE_SECONDS, Muster
 
 TEAM = """\
 team: default
@@ -63,7 +63,7 @@ async def test_a_full_control_stream_does_not_hold_up_the_answer(muster: Muster)
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.PARTIAL
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 3 + LEASE_SECONDS + 2
 
 
 async def test_a_cancel_is_heard_while_tasks_is_full(muster: Muster) -> None:
@@ -75,7 +75,7 @@ async def test_a_cancel_is_heard_while_tasks_is_full(muster: Muster) -> None:
 
     await muster.client.cancel(request, "changed my mind")
 
-    assert (await muster.answer(request, within=15)).status is AnswerStatus.CANCELLED
+    assert (await muster.answer(request)).status is AnswerStatus.CANCELLED
 
 
 async def test_a_full_errors_stream_keeps_no_request_from_its_answer(muster: Muster) -> None:
@@ -101,7 +101,7 @@ async def test_five_hundred_requests_that_wait_for_room_in_tasks_hold_up_no_answ
         await muster.until_log(request, lambda state: state.in_flight == 1)
 
     request = await muster.submit([{"id": "a"}], deadline_seconds=3)
-    answer = await muster.answer(request, within=10)
+    answer = await muster.answer(request)
 
     assert "the deadline was reached" in answer.gaps
 
@@ -118,7 +118,7 @@ async def test_takeovers_that_wait_for_room_in_tasks_keep_nobody_from_being_take
     await muster.past_lease()
     request = await muster.submit([{"id": "a"}], deadline_seconds=3)
 
-    assert "the deadline was reached" in (await muster.answer(request, within=10)).gaps
+    assert "the deadline was reached" in (await muster.answer(request)).gaps
 
 
 # ── too much and odd output ──────────────────────────────────────────────────────────────────────────────────────────
@@ -151,7 +151,7 @@ async def test_an_answer_that_is_too_large_to_travel_is_cut_and_given(muster: Mu
     much = orders(does="say much", characters=12_000_000)
 
     request = await muster.submit([{"id": f"a{n}", "description": much} for n in range(3)])  # in text and output
-    answer = await muster.answer(request, within=40)
+    answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE
     assert "cut here" in answer.text
@@ -180,7 +180,7 @@ async def test_a_role_that_blocks_a_thread_does_not_keep_a_worker_from_leaving(m
 
     muster.signal("w1", signal.SIGTERM)
 
-    assert await muster.ended("w1", within=15) == 0
+    assert await muster.ended("w1") == 0
 
 
 async def test_a_role_that_refuses_to_be_cancelled_does_not_keep_a_worker_from_leaving(muster: Muster) -> None:
@@ -190,16 +190,16 @@ async def test_a_role_that_refuses_to_be_cancelled_does_not_keep_a_worker_from_l
 
     muster.signal("w1", signal.SIGTERM)
 
-    assert await muster.ended("w1", within=15) == 0
+    assert await muster.ended("w1") == 0
 
 
 async def test_every_slot_can_hold_a_role_that_blocks(muster: Muster) -> None:
     await start_misbehaving(muster, "--slots", "40", "--role", "second")
-    tasks = [{"id": f"a{n}", "tag": "second", "description": orders(seconds=30)} for n in range(32)]
+    tasks = [{"id": f"a{n}", "tag": "second", "description": orders(seconds=90)} for n in range(32)]
 
     request = await muster.submit(tasks)
 
-    await muster.until(lambda: len(muster.executions(request)) == 32, "all run at once", within=10)
+    await muster.until(lambda: len(muster.executions(request)) == 32, "all run at once")
 
 
 async def test_a_signal_is_heard_while_a_service_waits_for_its_streams(muster: Muster) -> None:
@@ -209,7 +209,7 @@ async def test_a_signal_is_heard_while_a_service_waits_for_its_streams(muster: M
 
     muster.signal("s1", signal.SIGTERM)
 
-    assert await muster.ended("s1", within=10) == 0
+    assert await muster.ended("s1") == 0
 
 
 # ── models that raise anything ───────────────────────────────────────────────────────────────────────────────────────
@@ -223,7 +223,7 @@ async def test_a_model_that_raises_anything_costs_no_finished_work(muster: Muste
     await muster.start("worker", "w1")
     async with supervising(muster, Scripted(script)):
         request = await muster.submit([{"id": "a", "does": {"fail": "at first", "times": 1}}, {"id": "b"}])
-        answer = await muster.answer(request, within=10)
+        answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE
 
@@ -234,7 +234,7 @@ async def test_a_planner_that_raises_anything_is_named_in_the_answer(muster: Mus
         return KeyError("content")
 
     async with supervising(muster, Scripted(script)):
-        answer = await muster.answer(await muster.client.submit("plan this"), within=10)
+        answer = await muster.answer(await muster.client.submit("plan this"))
 
     assert answer.status is AnswerStatus.FAILED
     assert "KeyError" in answer.text
@@ -266,7 +266,7 @@ async def test_an_expiry_that_we_wrote_in_a_lost_term_does_not_swallow_the_next(
     headers = {"sender": "supervisor/s1", "kind": "result", "schema": "1", "term": "999999", "Nats-Msg-Id": lost.once}
     await muster.publish(f"results.{request}", lost.body(), headers)
 
-    answer = await muster.answer(request, within=10)
+    answer = await muster.answer(request)
 
     assert answer.tasks[0].reason == "a gave no result within 1 s"
 

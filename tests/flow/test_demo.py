@@ -48,9 +48,11 @@ def test_a_second_demo_is_refused_and_ctrl_c_stops_the_first(tmp_path: Path):
     here = Here(tmp_path)
     with here.start("demo") as demo:
         said = read_until(demo, "The request")
+        demo.send_signal(signal.SIGSTOP)  # however long the second takes, the first is not over
         second = here.run("demo")
+        demo.send_signal(signal.SIGCONT)
         demo.send_signal(signal.SIGINT)
-        assert demo.wait(30) == 130
+        assert demo.wait(60) == 130
 
     assert second.returncode == 1
     assert "muster demo is already running" in second.stderr

@@ -67,7 +67,7 @@ async def test_a_task_that_brings_a_status_of_its_own_is_refused_like_any_other(
 
     await muster.publish("tasks.acting", b"{broken", {**SUPERVISOR, "Status": "404"})
 
-    await muster.until_settled("TASKS", "w_acting", within=5)
+    await muster.until_settled("TASKS", "w_acting")
     assert each_once(["Invalid JSON"], await muster.reasons())
 
 

@@ -17,7 +17,7 @@ async def test_a_worker_stopped_with_ten_running_tasks_hands_them_to_its_peer_at
     began = time.monotonic()
     muster.signal("w1", signal.SIGTERM)
     assert await muster.ended("w1") == 0
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 15
     muster.say("go")
     await muster.start("worker", "w2", "--slots", "10")
     answer = await muster.answer(request)
@@ -85,8 +85,8 @@ async def test_a_service_stops_within_its_grace_though_the_broker_hangs(muster: 
     began = time.monotonic()
     for instance in ("w1", "s1"):
         muster.signal(instance, signal.SIGTERM)
-    codes = [await muster.ended(instance, within=30) for instance in ("w1", "s1")]
+    codes = [await muster.ended(instance, within=50) for instance in ("w1", "s1")]
     muster.broker.signal(signal.SIGCONT)
 
     assert codes == [0, 0]
-    assert time.monotonic() - began < 22
+    assert time.monotonic() - began < 40

@@ -36,7 +36,7 @@ async def test_a_request_whose_attendance_breaks_is_taken_again(muster: Muster) 
         request = await muster.submit([{"id": "a"}])
         await muster.until_log(request, lambda state: state.in_flight == 1)
         await put_result(muster, request, "a", ResultStatus.DONE)
-        answer = await muster.answer(request, within=6)
+        answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE
     assert (await muster.state(request)).delivery == 2

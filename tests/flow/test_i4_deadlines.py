@@ -12,11 +12,11 @@ async def test_a_partial_answer_with_all_finished_work_comes_by_the_deadline(mus
     began = time.monotonic()
 
     request = await muster.submit(
-        [{"id": "quick", "does": {"say": "kept"}}, {"id": "slow", "does": {"sleep": 60}}], deadline_seconds=2.0
+        [{"id": "quick", "does": {"say": "kept"}}, {"id": "slow", "does": {"sleep": 60}}], deadline_seconds=6.0
     )
-    answer = await muster.answer(request, within=10)
+    answer = await muster.answer(request)
 
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 6.0
     assert answer.status is AnswerStatus.PARTIAL
     assert answer.text == "kept"
     assert any("slow was still running" in gap for gap in answer.gaps)
@@ -36,7 +36,7 @@ async def test_a_request_whose_owner_dies_before_the_deadline_is_answered_soon_a
     assert owner is not None
 
     muster.kill(owner)
-    answer = await muster.answer(request, within=10)
+    answer = await muster.answer(request)
 
     assert time.monotonic() - began < 3.0 + LEASE_SECONDS + 2.0
     assert answer.status is AnswerStatus.PARTIAL
@@ -47,7 +47,7 @@ async def test_a_request_that_waited_past_its_deadline_is_answered_at_once(muste
     request = await muster.submit([{"id": "a"}], deadline_seconds=0.2)
     await muster.start("supervisor", "s1")
 
-    answer = await muster.answer(request, within=5)
+    answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.FAILED
     assert "deadline" in answer.text
@@ -58,7 +58,7 @@ async def test_an_attempt_without_a_result_by_its_timeout_is_failed_by_the_owner
     await muster.start("supervisor", "s1")
 
     request = await muster.submit([{"id": "lonely", "timeout_seconds": 0.3, "max_attempts": 1}], deadline_seconds=20)
-    answer = await muster.answer(request, within=10)
+    answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.FAILED
     assert answer.tasks[0].reason == "lonely gave no result within 0.3 s"
@@ -67,7 +67,7 @@ async def test_an_attempt_without_a_result_by_its_timeout_is_failed_by_the_owner
 async def test_a_task_that_expired_in_the_queue_is_settled_without_work(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     request = await muster.submit([{"id": "late"}], deadline_seconds=0.5)
-    await muster.answer(request, within=5)
+    await muster.answer(request)
 
     await muster.start("worker", "w1")
     await muster.until_settled("TASKS", "w_acting")
@@ -80,7 +80,7 @@ async def test_a_slow_role_is_stopped_at_its_own_timeout(muster: Muster) -> None
     await muster.start("worker", "w1")
 
     request = await muster.submit([{"id": "slow", "does": {"sleep": 60}, "timeout_seconds": 0.3, "max_attempts": 1}])
-    answer = await muster.answer(request, within=5)
+    answer = await muster.answer(request)
 
     assert answer.tasks[0].reason == "no result within 0.3 s"
     assert [result.worker for result in await muster.results(request)] == ["w1"]
@@ -92,8 +92,8 @@ async def test_a_request_whose_tasks_find_no_room_is_answered_by_its_deadline(mu
     began = time.monotonic()
 
     request = await muster.submit([{"id": "a"}, {"id": "b"}, {"id": "c"}], deadline_seconds=2.0)
-    answer = await muster.answer(request, within=10)
+    answer = await muster.answer(request)
 
-    assert time.monotonic() - began < 2.0 + LEASE_SECONDS
+    assert time.monotonic() - began < 2.0 + LEASE_SECONDS + 2.0
     assert answer.status is AnswerStatus.FAILED
     assert "deadline" in answer.text

@@ -15,8 +15,10 @@ from muster_protocol.errors import Misconfigured
 
 OLDEST = (2, 15)
 PR_SET_PDEATHSIG = 1
-READY_SECONDS = 10.0
+READY_SECONDS = 30.0  # it takes a tenth of a second; a machine with much else to do takes its time
 READY = "Server is ready"  # a connection proves nothing: another server may have the port
+LISTENS = re.compile(r"Listening for client connections on 127\.0\.0\.1:(\d+)")
+ANY_PORT = -1  # the server's word for one that nobody has: chosen and taken in one step
 CONFIG = """\
 server_name: {name}
 listen: 127.0.0.1:{port}
@@ -67,9 +69,9 @@ def is_free(port: int) -> bool:
 class Server:
     """One nats-server process on loopback, with its files in one folder."""
 
-    def __init__(self, folder: Path, port: int | None = None, *, name: str = "muster", extra: str = "") -> None:
+    def __init__(self, folder: Path, port: int = 0, *, name: str = "muster", extra: str = "") -> None:
         self.folder = folder
-        self.port = port or free_port()
+        self.port = port  # 0 until the first start finds one; later starts keep it
         self._name = name
         self._extra = extra
         self._said_before = 0
@@ -93,12 +95,12 @@ class Server:
         program = find_server()
         self.folder.mkdir(parents=True, exist_ok=True)
         config = self.folder / "nats.conf"
-        config.write_text(
-            CONFIG.format(name=self._name, port=self.port, store=(self.folder / "jetstream").as_posix()) + self._extra
-        )
+        store = (self.folder / "jetstream").as_posix()
+        config.write_text(CONFIG.format(name=self._name, port=self.port or ANY_PORT, store=store) + self._extra)
         self._said_before = len(self._words())
         self._process = self._spawn(program, config)
         await self._wait_until_ready()
+        self.port = int(LISTENS.findall(self._words())[-1])
 
     def _spawn(self, program: Path, config: Path) -> "subprocess.Popen[bytes]":
         with (self.folder / "nats.log").open("ab") as output:

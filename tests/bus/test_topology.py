@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 import pytest
+from nats.js.api import KeyValueConfig, ObjectStoreConfig
 
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server
@@ -64,9 +65,9 @@ async def test_queues_have_no_age_and_their_consumers_count_no_deliveries(bus: B
 
 
 async def test_every_stream_is_bounded_and_refuses_what_is_new_when_it_is_full(bus: Bus):
-    for name in ("REQUESTS", "TASKS", "RESULTS", "EVENTS", "CONTROL", "ERRORS"):
-        config = (await api(bus, f"STREAM.INFO.{name}"))["config"]
-        assert (config["max_bytes"] > 0, config["discard"]) == (True, "new"), name
+    for stream in (await api(bus, "STREAM.LIST"))["streams"]:
+        config = stream["config"]
+        assert (config["max_bytes"] > 0, config["discard"]) == (True, "new"), config["name"]
 
 
 async def test_the_log_has_an_age_and_no_limit_per_subject(bus: Bus):
@@ -95,6 +96,45 @@ async def test_a_stream_that_differs_is_refused_by_name_field_and_both_values(
 
     with pytest.raises(Misconfigured, match=text):
         await provision(bus, SETTINGS, ["default"], ["a"])
+
+
+@pytest.mark.parametrize(
+    ("stream", "field", "value", "text"),
+    [
+        ("KV_workers", "max_age", 0, r"bucket workers exists with max_age = 0\.0, but Muster needs 15"),
+        ("KV_workers", "allow_direct", False, "workers exists with allow_direct = False, but Muster needs True"),
+        ("KV_workers", "max_msgs_per_subject", 5, "workers exists with max_msgs_per_subject = 5, but .* needs 1"),
+        ("OBJ_bodies", "max_age", 60_000_000_000, r"bodies exists with max_age = 60\.0, but Muster needs 345600"),
+    ],
+)
+async def test_a_bucket_that_differs_is_refused_by_name_field_and_both_values(
+    bus: Bus, stream: str, field: str, value: Any, text: str
+):
+    """Without its age the registry never forgets a dead worker; with a short one answers are lost from the store."""
+    await change_stream(bus, stream, **{field: value, "duplicate_window": 1_000_000_000})
+
+    with pytest.raises(Misconfigured, match=text):
+        await provision(bus, SETTINGS, ["default"], ["a"])
+
+
+async def test_a_registry_in_memory_is_refused(bare: Bus):
+    kept_in_memory = {"storage": "memory", "discard": "new", "allow_direct": True, "max_msgs_per_subject": 1}
+    age = {"max_age": 15_000_000_000, "duplicate_window": 15_000_000_000}
+    registry = {"name": "KV_workers", "subjects": ["$KV.workers.>"], **kept_in_memory, **age}
+    await api(bare, "STREAM.CREATE.KV_workers", registry)
+
+    with pytest.raises(Misconfigured, match="bucket workers exists with storage = memory, but Muster needs file"):
+        await provision(bare, SETTINGS, ["default"], ["a"])
+
+
+async def test_buckets_that_nats_py_made_with_our_ages_are_taken_as_they_are(bare: Bus):
+    js = bare.nc.jetstream()
+    await js.create_key_value(KeyValueConfig(bucket="workers", ttl=15.0, direct=True))
+    await js.create_object_store("bodies", ObjectStoreConfig(ttl=2 * SETTINGS.results_age.total_seconds()))
+
+    await provision(bare, SETTINGS, ["default"], ["a"])
+
+    assert (await api(bare, "STREAM.INFO.KV_workers"))["config"]["allow_msg_ttl"]
 
 
 async def test_a_stream_of_another_retention_is_refused(bare: Bus):

@@ -22,6 +22,8 @@ from muster_protocol.errors import BrokerAway, Misconfigured
 
 log = logging.getLogger("muster.bus")
 
+BUCKETS = ("KV_", "OBJ_")  # how the names of the streams under them begin
+DUPLICATES_SECONDS = 120.0
 MAX_ACK_PENDING = 20_000  # the default of 1,000 silently stalls a fleet
 WAIT_SECONDS = 60.0  # for a provisioning job that runs beside the services
 
@@ -50,32 +52,35 @@ def worker_consumer(tag: str) -> str:
 
 
 def streams(settings: Settings, teams: Iterable[str], tags: Iterable[str]) -> list[api.StreamConfig]:
-    """Every stream. Queues have no age (it deletes what is leased), logs no per-subject limit (it evicts plans)."""
-    minutes = 2 * 60.0
+    """Every stream, and the buckets, which are streams by their own names.
+
+    Queues have no age (it deletes what is leased), logs no per-subject limit (it evicts plans). A worker that is dead
+    is forgotten by the age of its card; a body outlives the entry that refers to it.
+    """
     week = timedelta(days=7).total_seconds()
     results_age = settings.results_age.total_seconds()
     queue = api.RetentionPolicy.WORK_QUEUE
     return [
-        _stream(settings, "REQUESTS", [f"requests.{team}" for team in teams], queue, duplicate_window=minutes),
-        _stream(settings, "TASKS", [f"tasks.{tag}" for tag in tags], queue, duplicate_window=minutes),
+        _stream(settings, "REQUESTS", [f"requests.{team}" for team in teams], retention=queue),
+        _stream(settings, "TASKS", [f"tasks.{tag}" for tag in tags], retention=queue),
         _stream(
             settings,
             "RESULTS",
             ["results.*"],
             max_age=results_age,
-            duplicate_window=minutes,
             republish=api.RePublish(src="results.*", dest="live.results.{{wildcard(1)}}"),
         ),
-        _stream(settings, "EVENTS", ["events.*"], max_age=results_age, duplicate_window=minutes, share=4),
-        _stream(settings, "CONTROL", ["control.*"], max_age=results_age, duplicate_window=minutes, share=16),
+        _stream(settings, "EVENTS", ["events.*"], max_age=results_age, share=4),
+        _stream(settings, "CONTROL", ["control.*"], max_age=results_age, share=16),
         _stream(
             settings,
             "ERRORS",
             ["errors", "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>", "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>"],
             max_age=week,
-            duplicate_window=minutes,
             share=16,
         ),
+        _stream(settings, "KV_workers", ["$KV.workers.>"], max_age=15.0, share=16, history=1),
+        _stream(settings, f"OBJ_{BODIES}", [f"$O.{BODIES}.C.>", f"$O.{BODIES}.M.>"], max_age=2 * results_age),
     ]
 
 
@@ -83,11 +88,11 @@ def _stream(
     settings: Settings,
     name: str,
     subjects: list[str],
-    retention: api.RetentionPolicy = api.RetentionPolicy.LIMITS,
     *,
+    retention: api.RetentionPolicy = api.RetentionPolicy.LIMITS,
     share: int = 1,
     max_age: float = 0.0,
-    duplicate_window: float,
+    history: int = -1,
     republish: api.RePublish | None = None,
 ) -> api.StreamConfig:
     return api.StreamConfig(
@@ -95,12 +100,14 @@ def _stream(
         subjects=subjects,
         retention=retention,
         discard=api.DiscardPolicy.NEW,
-        storage=api.StorageType.FILE,
+        storage=api.StorageType.FILE,  # in memory the registry itself would be gone with the broker's process
         num_replicas=settings.replicas,
         max_bytes=settings.max_bytes // share,
         max_age=max_age,
-        duplicate_window=duplicate_window,
+        max_msgs_per_subject=history,
+        duplicate_window=min(DUPLICATES_SECONDS, max_age or DUPLICATES_SECONDS),
         allow_direct=True,
+        allow_rollup_hdrs=name.startswith(BUCKETS),
         republish=republish,
     )
 
@@ -117,7 +124,6 @@ async def provision(bus: Bus, settings: Settings, teams: Iterable[str], tags: It
             await _make_consumer(js, "REQUESTS", supervisor_consumer(team), f"requests.{team}", lease)
         for tag in tags:
             await _make_consumer(js, "TASKS", worker_consumer(tag), f"tasks.{tag}", settings.ack_wait_seconds)
-        await _make_buckets(js, settings)
     except (TimeoutError, NatsError) as error:
         if isinstance(error, APIError):
             raise Misconfigured(f"the broker refuses to provision: {error.description}") from None
@@ -131,13 +137,11 @@ async def _make_stream(js: JetStreamContext, wanted: api.StreamConfig) -> None:
     except NotFoundError:
         await js.add_stream(wanted)
         return
-    for field in ("retention", "discard", "storage", "max_age", "allow_direct"):
-        _refuse_difference(f"stream {wanted.name}", field, getattr(existing, field), getattr(wanted, field))
-    _refuse_difference(f"stream {wanted.name}", "max_msgs_per_subject", existing.max_msgs_per_subject, -1)
+    what = _called(wanted.name)
+    for field in ("retention", "discard", "storage", "max_age", "max_msgs_per_subject", "allow_direct"):
+        _refuse_difference(what, field, getattr(existing, field), getattr(wanted, field))
     repeated = existing.republish.dest if existing.republish else None
-    _refuse_difference(
-        f"stream {wanted.name}", "republish", repeated, wanted.republish.dest if wanted.republish else None
-    )
+    _refuse_difference(what, "republish", repeated, wanted.republish.dest if wanted.republish else None)
     missing = set(wanted.subjects or []) - set(existing.subjects or [])
     if missing:
         existing.subjects = sorted({*(existing.subjects or []), *missing})
@@ -163,33 +167,16 @@ async def _make_consumer(js: JetStreamContext, stream: str, name: str, subject: 
     _refuse_difference(f"consumer {name}", "filter_subject", existing.filter_subject, subject)
 
 
-async def _make_buckets(js: JetStreamContext, settings: Settings) -> None:
-    longer_than_results = (settings.results_age * 2).total_seconds()
-    try:
-        await js.object_store(BODIES)
-    except NotFoundError:
-        store = api.ObjectStoreConfig(ttl=longer_than_results, replicas=settings.replicas, max_bytes=settings.max_bytes)
-        await js.create_object_store(BODIES, store)
-    try:
-        await js.key_value("workers")
-    except NotFoundError:
-        registry = api.KeyValueConfig(
-            bucket="workers",
-            ttl=15.0,
-            history=1,
-            storage=api.StorageType.FILE,  # in memory the bucket itself would be gone with the broker's process
-            replicas=settings.replicas,
-            direct=True,
-        )
-        await js.create_key_value(registry)
-
-
 def _refuse_difference(what: str, field: str, existing: object, wanted: object) -> None:
     if existing != wanted and not (not existing and not wanted):
         raise Misconfigured(
             f"{what} exists with {field} = {_plain(existing)}, but Muster needs {_plain(wanted)}; "
             "it holds data, so change or remove it by hand, then provision again"
         )
+
+
+def _called(stream: str) -> str:
+    return f"bucket {stream.partition('_')[2]}" if stream.startswith(BUCKETS) else f"stream {stream}"
 
 
 def _plain(value: object) -> object:

@@ -9,8 +9,9 @@ from muster_bus.connection import Bus, Heard
 from muster_bus.embedded import Cluster, Server
 from muster_bus.log import RequestLog
 from muster_bus.read import read_subject
+from muster_bus.topology import Settings, provision, streams
 from tests.bus.conftest import Connect, Pulling
-from tests.bus.wire import Gate, api, consumer, plan, put_task, result, taken, until, until_asked
+from tests.bus.wire import Gate, api, change_stream, consumer, plan, put_task, result, taken, until, until_asked
 
 
 def new_id() -> str:
@@ -149,6 +150,29 @@ async def test_no_live_lease_is_lost_when_the_leader_is_killed(
         delivery.lease.ack()
     await until_asked(lambda: is_empty(waiting, "w_a"), "all are settled", within=10)
     await leader.start()
+
+
+async def test_replicas_of_what_exists_are_raised_and_never_lowered(nodes: list[Bus]):
+    bus, names = nodes[0], ["CONTROL", "KV_workers"]
+    for name in names:
+        await change_stream(bus, name, num_replicas=1)
+        await until_asked(lambda name=name: has_copies(bus, name, 1), f"{name} has one copy")
+
+    await provision(bus, Settings(replicas=3, lease_seconds=10, ack_wait_seconds=10), ["default"], ["a", "b"])
+    for name in names:
+        await until_asked(lambda name=name: has_copies(bus, name, 3), f"{name} has three copies", within=30)
+    await provision(bus, Settings(replicas=1, lease_seconds=10, ack_wait_seconds=10), ["default"], ["a", "b"])
+
+    listed = (await api(bus, "STREAM.LIST"))["streams"]
+    assert {stream["config"]["name"]: stream["config"]["num_replicas"] for stream in listed if stream} == {
+        stream.name: 3 for stream in streams(Settings(), (), ())
+    }
+
+
+async def has_copies(bus: Bus, name: str, count: int) -> bool:
+    cluster = (await api(bus, f"STREAM.INFO.{name}"))["cluster"]
+    others = [replica for replica in cluster.get("replicas", ()) if replica["current"]]
+    return "leader" in cluster and "desired" not in cluster and len(others) == count - 1
 
 
 async def stream_leader(bus: Bus, name: str) -> int:

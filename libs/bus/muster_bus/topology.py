@@ -1,7 +1,7 @@
 """The streams, consumers and buckets: made once by provisioning, never by a running service.
 
 Provisioning twice changes nothing. An asset that exists and differs where being right depends on it is an error that
-names the difference; sizes and replicas are the operator's and are left alone.
+names the difference. Sizes are the operator's and are left alone; replicas are raised when asked, never lowered.
 """
 
 import asyncio
@@ -124,6 +124,8 @@ async def provision(bus: Bus, settings: Settings, teams: Iterable[str], tags: It
             await _make_consumer(js, "REQUESTS", supervisor_consumer(team), f"requests.{team}", lease)
         for tag in tags:
             await _make_consumer(js, "TASKS", worker_consumer(tag), f"tasks.{tag}", settings.ack_wait_seconds)
+        for wanted in streams(settings, teams, tags):  # last: until the copies are there a stream takes no new consumer
+            await _raise_replicas(js, wanted)
     except (TimeoutError, NatsError) as error:
         if isinstance(error, APIError):
             raise Misconfigured(f"the broker refuses to provision: {error.description}") from None
@@ -146,6 +148,15 @@ async def _make_stream(js: JetStreamContext, wanted: api.StreamConfig) -> None:
     if missing:
         existing.subjects = sorted({*(existing.subjects or []), *missing})
         await js.update_stream(existing)
+
+
+async def _raise_replicas(js: JetStreamContext, wanted: api.StreamConfig) -> None:
+    assert wanted.name is not None
+    existing = (await js.stream_info(wanted.name)).config
+    before, after = existing.num_replicas or 1, wanted.num_replicas or 1
+    if before < after:
+        await js.update_stream(existing, num_replicas=after)
+        log.info("%s gets %d replicas instead of %d; the broker copies it now", _called(wanted.name), after, before)
 
 
 async def _make_consumer(js: JetStreamContext, stream: str, name: str, subject: str, ack_wait: float) -> None:

@@ -85,8 +85,18 @@ def resource_files() -> list[Path]:
 
 
 def manifests() -> list[Document]:
-    """Every manifest of base and components, as written."""
-    return [document for path in resource_files() for document in documents(path.read_text(encoding="utf-8"))]
+    """Every manifest of base and components, as written, and every ConfigMap that they generate together."""
+    written = [document for path in resource_files() for document in documents(path.read_text(encoding="utf-8"))]
+    return [*written, *generated()]
+
+
+def generated() -> list[Document]:
+    maps: dict[str, dict[str, str]] = {}
+    for path in kustomizations():
+        for generator in kustomization(str(path.parent.relative_to(K8S))).get("configMapGenerator", []):
+            literals = (literal.split("=", 1) for literal in generator.get("literals", []))
+            maps.setdefault(generator["name"], {}).update(dict(literals))
+    return [{"kind": "ConfigMap", "metadata": {"name": name}, "data": data} for name, data in maps.items()]
 
 
 def workloads(of: Iterable[Document]) -> list[Workload]:

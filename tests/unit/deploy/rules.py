@@ -129,7 +129,6 @@ def mounts_have_volumes(of: list[Document]) -> list[str]:
 
 
 def config_maps_are_made(of: list[Document]) -> list[str]:
-    """Only of what is rendered: as written, the generators' names have no hash yet."""
     made = {document["metadata"]["name"] for document in of if document["kind"] == "ConfigMap"}
     return [
         f"{workload.name}: no ConfigMap {name}"
@@ -146,6 +145,24 @@ def config_maps(workload: Workload) -> list[str]:
     return by_env + by_file
 
 
+def every_broker_has_every_stream(of: list[Document]) -> list[str]:
+    """Else one dead broker stops everything, and one lost disk loses what was accepted."""
+    pods = {workload.name: workload for workload in workloads(of)}
+    if "nats" not in pods:
+        return []
+    brokers, asked = pods["nats"].document["spec"]["replicas"], arguments(pods["provision"], of)
+    if ["--replicas", str(brokers)] == asked[-2:]:
+        return []
+    return [f"provision is run as {' '.join(asked)!r}, but there are {brokers} brokers"]
+
+
+def arguments(workload: Workload, of: list[Document]) -> list[str]:
+    """The container's arguments, with the settings put in as Kubernetes does."""
+    read = [document for document in of if document["metadata"]["name"] in config_maps(workload)]
+    settings = {name: value for document in read for name, value in document["data"].items()}
+    return [re.sub(r"\$\((\w+)\)", lambda found: settings[found[1]], word) for word in workload.container["args"]]
+
+
 RULES: list[Rule] = [
     selectors_match,
     target_ports_exist,
@@ -153,4 +170,6 @@ RULES: list[Rule] = [
     pods_are_restricted,
     resources_are_set,
     mounts_have_volumes,
+    config_maps_are_made,
+    every_broker_has_every_stream,
 ]

@@ -19,6 +19,7 @@ from tests.unit.deploy.manifests import (
 MUSTER = ["provision", "supervisor", "worker", "coordinator"]
 LONG_RUNNING = MUSTER[1:]
 MODEL_USERS = {"supervisor", "worker"}
+REPLICAS = "STREAM_REPLICAS"  # Compose has one broker
 
 
 def service(name: str) -> Document:
@@ -48,9 +49,13 @@ def test_our_services_share_one_image_and_one_of_them_builds_it():
     assert [name for name in MUSTER if "build" in service(name)] == ["provision"]
 
 
-@pytest.mark.parametrize("name", MUSTER)
+@pytest.mark.parametrize("name", LONG_RUNNING)
 def test_both_give_the_same_command(name: str):
     assert service(name)["command"] == workload(name).container["args"]
+
+
+def test_both_provision_and_kubernetes_says_for_how_many_brokers():
+    assert workload("provision").container["args"] == [*service("provision")["command"], "--replicas", f"$({REPLICAS})"]
 
 
 @pytest.mark.parametrize("name", LONG_RUNNING)
@@ -58,7 +63,7 @@ def test_both_set_the_same_variables(name: str):
     in_kubernetes = {*settings("base"), *settings("components/jaeger"), *workload(name).env}
     key = {"ANTHROPIC_API_KEY"} if name in MODEL_USERS else set[str]()  # a Secret's file in components/claude
 
-    assert set(service(name)["environment"]) == in_kubernetes | key
+    assert set(service(name)["environment"]) | {REPLICAS} == in_kubernetes | key
 
 
 @pytest.mark.parametrize("name", ["MUSTER_NATS_URL", "MUSTER_TEAM", "MUSTER_HTTP_HOST", "OTEL_EXPORTER_OTLP_ENDPOINT"])

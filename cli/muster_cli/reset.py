@@ -1,6 +1,5 @@
 """`muster reset`: forget everything that was ever asked in this folder, or at the broker that the environment names."""
 
-import json
 import os
 import shutil
 import sys
@@ -10,8 +9,6 @@ from muster_cli.exits import Exit
 from muster_cli.leftover import end_leftover
 from muster_cli.place import FOLDER, is_running
 from muster_protocol.errors import Misconfigured
-
-BUCKETS = ("KV_workers", "KV_teams", "OBJ_bodies")
 
 
 async def reset(given: Namespace) -> int:
@@ -48,10 +45,5 @@ async def _remove_streams(url: str) -> None:
     from muster_bus import topology
     from muster_cli.link import connect
 
-    names = [stream.name for stream in topology.streams(topology.Settings(), (), ())]
     async with await connect(url=url) as client:
-        for name in (*names, *BUCKETS):
-            reply = await client.bus.nc.request(f"$JS.API.STREAM.DELETE.{name}", timeout=5)
-            error = json.loads(reply.data).get("error")
-            if error and error.get("code") != 404:
-                raise Misconfigured(f"the broker refuses to remove {name}: {error.get('description')}")
+        await topology.remove(client.bus)

@@ -1,6 +1,7 @@
 """Provisioning makes what is missing, adds what is new and refuses what differs; services only bind."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,8 +9,16 @@ from nats.js.api import KeyValueConfig, ObjectStoreConfig
 
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server
-from muster_bus.topology import Settings, last_sequence, lease_of, longest_deadline, provision, teams_provisioned
-from muster_protocol.errors import Misconfigured
+from muster_bus.topology import (
+    Settings,
+    last_sequence,
+    lease_of,
+    longest_deadline,
+    provision,
+    remove,
+    teams_provisioned,
+)
+from muster_protocol.errors import BrokerAway, Misconfigured
 from tests.bus.conftest import Connect
 from tests.bus.wire import api, change_stream, consumer, put_task, until
 
@@ -177,6 +186,29 @@ async def test_a_stream_that_takes_our_subjects_under_another_name_is_a_clear_er
 
     with pytest.raises(Misconfigured, match="the broker refuses to provision: subjects overlap"):
         await provision(bare, SETTINGS, ["default"], ["a"])
+
+
+async def test_removing_leaves_nothing_of_ours_and_all_of_others(bus: Bus):
+    await api(bus, "STREAM.CREATE.MINE", {"name": "MINE", "subjects": ["mine"]})
+
+    for _ in range(2):
+        await remove(bus)
+
+        assert [stream["config"]["name"] for stream in (await api(bus, "STREAM.LIST"))["streams"]] == ["MINE"]
+
+
+async def test_what_a_broker_without_jetstream_cannot_do_is_said(tmp_path: Path, connect: Connect):
+    plain = Server(tmp_path / "plain", extra="jetstream: disabled\n")
+    await plain.start()
+    bus = await connect(plain.url)
+
+    for attempt, what in (
+        (provision(bus, SETTINGS, ["default"], ["a"]), "provision"),
+        (remove(bus), "remove REQUESTS"),
+    ):
+        with pytest.raises(BrokerAway, match=f"the broker did not {what}: "):
+            await attempt
+    await plain.stop()
 
 
 async def test_a_service_waits_for_its_consumer_and_then_names_the_way_out(bare: Bus):

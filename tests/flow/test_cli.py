@@ -181,6 +181,30 @@ def test_a_killed_up_leaves_nothing_that_the_next_one_trips_over(alone: Here):
         assert alone.run("submit", "--plan", "-", text=plan(("one", "good"))).returncode == 0
 
 
+async def test_reset_forgets_the_streams_of_a_broker_that_is_named(alone: Here):
+    server = Server(alone.folder / "nats")
+    await server.start()
+    assert alone.run("provision", MUSTER_NATS_URL=server.url).returncode == 0
+
+    forgotten = alone.run("reset", "--yes", MUSTER_NATS_URL=server.url)
+    after = alone.run("status", MUSTER_NATS_URL=server.url)
+    await server.stop()
+
+    assert forgotten.stdout == f"removed every stream of Muster at {server.url}\n"
+    assert (after.returncode, "nothing of Muster is at" in after.stderr) == (1, True)
+
+
+async def test_reset_at_a_broker_that_cannot_says_why_in_one_line(alone: Here):
+    plain = Server(alone.folder / "nats", extra="jetstream: disabled\n")
+    await plain.start()
+
+    ran = alone.run("reset", "--yes", MUSTER_NATS_URL=plain.url)
+    await plain.stop()
+
+    assert (ran.returncode, ran.stderr.count("\n")) == (5, 1)
+    assert ran.stderr.startswith("muster: the broker did not remove REQUESTS: ")
+
+
 async def test_services_of_their_own_and_a_request_that_is_stuck(alone: Here):
     server = Server(alone.folder / "nats")
     await server.start()

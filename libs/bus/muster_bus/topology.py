@@ -5,16 +5,17 @@ names the difference. Sizes are the operator's and are left alone; replicas are 
 """
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 
 from nats.errors import Error as NatsError
 from nats.js import JetStreamContext, api
-from nats.js.errors import APIError, BadRequestError, NotFoundError
+from nats.js.errors import APIError, BadRequestError, NotFoundError, ServiceUnavailableError
 
 from muster_bus.bodies import BUCKET as BODIES
 from muster_bus.connection import Bus
@@ -116,7 +117,7 @@ async def provision(bus: Bus, settings: Settings, teams: Iterable[str], tags: It
     """Make what is missing, add new teams and tags, and refuse what differs."""
     js = bus.nc.jetstream(timeout=10)
     teams, tags = sorted(set(teams)), sorted(set(tags))
-    try:
+    with _naming_trouble("provision"):
         for wanted in streams(settings, teams, tags):
             await _make_stream(js, wanted)
         for team in teams:
@@ -126,10 +127,27 @@ async def provision(bus: Bus, settings: Settings, teams: Iterable[str], tags: It
             await _make_consumer(js, "TASKS", worker_consumer(tag), f"tasks.{tag}", settings.ack_wait_seconds)
         for wanted in streams(settings, teams, tags):  # last: until the copies are there a stream takes no new consumer
             await _raise_replicas(js, wanted)
+
+
+async def remove(bus: Bus) -> None:
+    """Remove every stream and bucket, with everything in it."""
+    js = bus.nc.jetstream(timeout=10)
+    for name in (str(stream.name) for stream in streams(Settings(), (), ())):
+        with _naming_trouble(f"remove {name}"), contextlib.suppress(NotFoundError):
+            await js.delete_stream(name)
+
+
+@contextlib.contextmanager
+def _naming_trouble(what: str) -> Generator[None]:
+    """What NATS raises becomes an error with our names; 503 is a broker that has no leader yet, or no JetStream."""
+    try:
+        yield
+    except ServiceUnavailableError as error:
+        raise BrokerAway(f"the broker did not {what}: {error.description or 'no JetStream answers there'}") from None
+    except APIError as error:
+        raise Misconfigured(f"the broker refuses to {what}: {error.description}") from None
     except (TimeoutError, NatsError) as error:
-        if isinstance(error, APIError):
-            raise Misconfigured(f"the broker refuses to provision: {error.description}") from None
-        raise BrokerAway(f"provisioning did not finish: {str(error) or 'timeout'}") from None
+        raise BrokerAway(f"the broker did not {what}: {str(error) or 'timeout'}") from None
 
 
 async def _make_stream(js: JetStreamContext, wanted: api.StreamConfig) -> None:

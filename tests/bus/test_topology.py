@@ -20,7 +20,7 @@ from muster_bus.topology import (
 )
 from muster_protocol.errors import BrokerAway, Misconfigured
 from tests.bus.conftest import Connect
-from tests.bus.wire import api, change_stream, consumer, put_task, until
+from tests.bus.wire import api, change_stream, consumer, go_on, pause, put_task, until
 
 SETTINGS = Settings(lease_seconds=1, ack_wait_seconds=1)
 
@@ -237,3 +237,17 @@ async def test_what_is_not_provisioned_is_said_so(bare: Bus):
         await longest_deadline(bare)
     with pytest.raises(Misconfigured, match="there is no stream ERRORS; run `muster provision`"):
         await last_sequence(bare, "ERRORS")
+
+
+async def test_a_broker_that_does_not_answer_is_not_said_to_hold_nothing(bus: Bus, broker: Server):
+    pause(broker)
+    try:
+        for look in (teams_provisioned(bus), longest_deadline(bus), last_sequence(bus, "ERRORS")):
+            with pytest.raises(BrokerAway, match="the broker did not look up"):
+                await look
+    finally:
+        go_on(broker)
+
+
+async def test_before_anything_is_provisioned_there_is_no_team(bare: Bus):
+    assert await teams_provisioned(bare) == []

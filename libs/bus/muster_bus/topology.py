@@ -231,31 +231,30 @@ async def lease_of(bus: Bus, stream: str, consumer: str, patience: float = WAIT_
 
 async def longest_deadline(bus: Bus) -> float:
     """Half the age of RESULTS, in seconds: a log must outlive its request."""
-    try:
-        config = (await bus.nc.jetstream(timeout=5).stream_info("RESULTS")).config
-    except NotFoundError:
-        raise Misconfigured("there is no stream RESULTS; run `muster provision`") from None
-    except (TimeoutError, NatsError) as error:
-        raise BrokerAway(f"RESULTS could not be looked up: {str(error) or 'timeout'}") from None
-    return config.max_age / 2 if config.max_age else float("inf")
+    age = (await _look_up(bus, "RESULTS")).config.max_age
+    return age / 2 if age else float("inf")
 
 
 async def last_sequence(bus: Bus, stream: str) -> int:
     """The sequence of the newest message, for readers that want only the tail."""
-    try:
-        return (await bus.nc.jetstream(timeout=5).stream_info(stream)).state.last_seq
-    except NotFoundError:
-        raise Misconfigured(f"there is no stream {stream}; run `muster provision`") from None
-    except (TimeoutError, NatsError) as error:
-        raise BrokerAway(f"{stream} could not be looked up: {str(error) or 'timeout'}") from None
+    return (await _look_up(bus, stream)).state.last_seq
+
+
+async def _look_up(bus: Bus, stream: str) -> api.StreamInfo:
+    with _naming_trouble(f"look up {stream}"):
+        try:
+            return await bus.nc.jetstream(timeout=5).stream_info(stream)
+        except NotFoundError:
+            raise Misconfigured(f"there is no stream {stream}; run `muster provision`") from None
 
 
 async def teams_provisioned(bus: Bus) -> list[str]:
-    """The teams that requests can be sent to; none when the broker does not say."""
-    try:
-        config = (await bus.nc.jetstream(timeout=2).stream_info("REQUESTS")).config
-    except (TimeoutError, NatsError):
-        return []
+    """The teams that requests can be sent to; none before anything is provisioned."""
+    with _naming_trouble("look up REQUESTS"):
+        try:
+            config = (await bus.nc.jetstream(timeout=5).stream_info("REQUESTS")).config
+        except NotFoundError:
+            return []
     return sorted(subject.removeprefix("requests.") for subject in config.subjects or [])
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from muster_bus.topology import Settings, streams
 from muster_cli.arguments import COMMANDS, EPILOG, parser
 from muster_coordinator.api import INDEX
 from muster_protocol.errors import Invalid
@@ -136,6 +137,22 @@ def test_every_path_of_the_api_that_is_shown_is_served(page: Path):
         if found := re.match(r"curl .*?http://127\.0\.0\.1:8080(/v1/[\w/]+)", line):
             path = re.sub(r"/[0-9a-f]{16}", "/{id}", found[1])
             assert f"{'POST' if ' -d ' in line else 'GET'} {path}" in served, f"{line} in {name_of(page)}"
+
+
+def test_the_walk_names_every_stream_with_its_subjects_and_its_age_and_every_bucket():
+    chapter = re.findall(r"^## The streams\n(.*?)^## ", text_of(ROOT / "docs" / "architecture.md"), re.M | re.S)[0]
+    told = {
+        name: (subjects, kept)
+        for name, subjects, kept in re.findall(r"^\| ([A-Z]+) \| (.*?) \| (.*?) \|", chapter, re.M)
+    }
+    buckets = re.findall(r"`(\w+)`", re.findall(r"^Buckets: .*?\. ", chapter, re.M | re.S)[0])
+    made = {str(stream.name): stream for stream in streams(Settings(), ["<team>"], ["<tag>"])}
+
+    assert [*told, *buckets] == [name.removeprefix("KV_").removeprefix("OBJ_") for name in made]
+    for name, (subjects, kept) in told.items():
+        assert re.findall(r"`([^`]+)`", subjects.partition(", repeated")[0]) == made[name].subjects
+        days = (made[name].max_age or 0.0) / 86_400
+        assert kept == (f"{days:g} days" if days else "until acknowledged")
 
 
 def test_the_readme_names_every_field_that_is_refused():

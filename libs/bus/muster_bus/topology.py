@@ -73,13 +73,7 @@ def streams(settings: Settings, teams: Iterable[str], tags: Iterable[str]) -> li
         ),
         _stream(settings, "EVENTS", ["events.*"], max_age=results_age, share=4),
         _stream(settings, "CONTROL", ["control.*"], max_age=results_age, share=16),
-        _stream(
-            settings,
-            "ERRORS",
-            ["errors", "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>", "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>"],
-            max_age=week,
-            share=16,
-        ),
+        _stream(settings, "ERRORS", ["errors"], max_age=week, share=16),
         _stream(settings, "KV_workers", ["$KV.workers.>"], max_age=15.0, share=16, history=1),
         _stream(settings, f"OBJ_{BODIES}", [f"$O.{BODIES}.C.>", f"$O.{BODIES}.M.>"], max_age=2 * results_age),
     ]

@@ -13,7 +13,7 @@ from muster_protocol.log import RequestState, TaskState
 from muster_protocol.messages import ErrorReport
 from muster_protocol.subjects import ERRORS
 
-SHARE = 1000  # of the stream ERRORS, which also holds the broker's own reports
+SHARE = 1000  # sequences of ERRORS looked through at a time
 
 
 def shown(state: RequestState) -> dict[str, Any]:

@@ -99,9 +99,8 @@ class Board:
 
 
 def name_of(worker: str) -> str:
-    """A sender's name as the logs write it."""
-    parts = worker.split("/")
-    return f"worker-{parts[0]}" if len(parts) == 1 else "-".join(parts[:2])
+    """A worker's name as the logs write it."""
+    return f"worker-{worker}"
 
 
 def in_order(state: RequestState) -> list[tuple[str, int]]:

@@ -2,7 +2,7 @@
 
 from muster_cli.board import Board, in_order
 from muster_protocol.log import RequestState
-from muster_protocol.messages import AnswerStatus, Started
+from muster_protocol.messages import AnswerStatus, ConflictFound, Started
 from tests.unit.cli.logs import Log, task
 
 
@@ -39,6 +39,14 @@ def test_who_works_on_what_is_known_until_the_result():
 
     assert board.hands == {}
     assert board.heard(_started("3"), 3.0) is None
+
+
+def test_a_conflict_names_both_sides():
+    same = {"request_id": "r", "task_id": "t1", "attempt": 1, "what": "finished twice", "at": 1.0}
+
+    news = Board(RequestState("r")).heard(ConflictFound.of({**same, "first": "w-1#1", "second": "w-1#2"}), 1.0)
+
+    assert news == "⚠ t1  finished twice: worker-w-1#1 and worker-w-1#2"
 
 
 def test_tasks_are_read_after_what_they_wait_for():

@@ -1,6 +1,9 @@
 """The rules of work done twice, in any order and under repetition."""
 
+import json
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,8 +18,10 @@ from muster_coordinator.conflicts import (
     Start,
     Watch,
 )
+from muster_protocol.messages import ConflictFound
 
 KEY = AttemptKey("r1", "a", 1)
+ROOT = Path(__file__).parents[3]
 
 
 def seen(*sightings: Sighting) -> list[Conflict]:
@@ -136,3 +141,18 @@ def test_the_watch_forgets_the_oldest_attempts_first():
 
     assert watch.see(Start(AttemptKey("r1", "c", 1), "w2", 1, 8, 2.0)) != []
     assert watch.see(Start(AttemptKey("r1", "a", 1), "w2", 1, 8, 2.0)) == []
+
+
+def test_the_conflict_that_the_papers_show_is_one_that_the_watch_says():
+    golden = json.loads((ROOT / "tests" / "golden" / "conflict.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+    example = json.loads(re.findall(r"^### conflict\n.*?```json\n(.*?)```", page, re.M | re.S)[0])
+    key = AttemptKey(example["request_id"], example["task_id"], example["attempt"])
+
+    (conflict,) = seen(Finish(key, "w-1", 1, at=19.0), Finish(key, "w-2", 2, at=20.0))
+
+    said = ConflictFound(
+        **key._asdict(), what=conflict.what, first=conflict.first, second=conflict.second, at=example["at"]
+    )
+    assert ConflictFound.of(golden["body"]) == ConflictFound.of(example) == said
+    assert golden["headers"]["Nats-Msg-Id"] == said.once

@@ -4,17 +4,23 @@ import contextlib
 import io
 import re
 import tomllib
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
+from muster_agent.model import Price
+from muster_agent.team import FunctionRole, Lead, Limits, ModelRole, Team
 from muster_bus.topology import Settings, streams
 from muster_cli.arguments import COMMANDS, EPILOG, parser
 from muster_coordinator.api import INDEX
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import check_honoured
 from muster_protocol.messages import Request
+from muster_supervisor.decide import Allowance
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -153,6 +159,39 @@ def test_the_walk_names_every_stream_with_its_subjects_and_its_age_and_every_buc
         assert re.findall(r"`([^`]+)`", subjects.partition(", repeated")[0]) == made[name].subjects
         days = (made[name].max_age or 0.0) / 86_400
         assert kept == (f"{days:g} days" if days else "until acknowledged")
+
+
+def test_every_key_of_a_team_file_is_told_with_its_default_and_no_other():
+    page = text_of(ROOT / "docs" / "extending.md")
+    told = re.findall(r"^\| `([\w.<>]+)` \| (?:`([^`]+)`|(needed|–)) \|", page, re.MULTILINE)
+
+    parts: dict[str, list[type[BaseModel]]] = {
+        "supervisor.": [Lead],
+        "roles.": [ModelRole, FunctionRole],
+        "limits.": [Limits],
+        "prices.<model>.": [Price],
+    }
+    known = defaults(Team, leave_out={"folder", *(prefix.partition(".")[0] for prefix in parts)})
+    for prefix, models in parts.items():
+        known |= {f"{prefix}{name}": said for model in models for name, said in defaults(model).items()}
+    assert {key: default or word for key, default, word in told} == known
+
+
+def defaults(model: type[BaseModel], leave_out: Container[str] = ()) -> dict[str, str]:
+    """The keys of a part of the team file, each with its default as the page writes it."""
+    return {name: shown(field) for name, field in model.model_fields.items() if name not in leave_out}
+
+
+def shown(field: FieldInfo) -> str:
+    if field.is_required():
+        return "needed"
+    if isinstance(field.default, int | float):
+        return f"{field.default:g}"
+    return field.default or "–"
+
+
+def test_the_tokens_of_a_task_where_the_team_file_says_nothing_are_told():
+    assert f"{Allowance().tokens:,} if absent" in text_of(ROOT / "docs" / "extending.md")
 
 
 def test_the_readme_names_every_field_that_is_refused():

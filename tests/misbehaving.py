@@ -1,13 +1,14 @@
-"""Roles that misbehave as their task's description says: {"does": name of a function here, …}."""
+"""Roles that misbehave as their task's description says: {"does": what, …}, and a tool that does in any case."""
 
 import asyncio
 import json
+import threading
 import time
 from typing import Any
 
 from muster_agent.functions import Context
 from muster_protocol.messages import Task
-from tests.acting import trace
+from tests.acting import FOLDER, trace
 
 
 async def misbehave(task: Task, _ctx: Context) -> Any:
@@ -51,3 +52,10 @@ def block(task: Task, _ctx: Context) -> str:
     trace("start", task)
     time.sleep(json.loads(task.description)["seconds"])
     return "done at last"
+
+
+def hang(words: str) -> str:
+    """A plain tool that never returns."""
+    (FOLDER / "hanging").touch()
+    threading.Event().wait()
+    return words

@@ -4,6 +4,7 @@ import signal
 import time
 
 from muster_protocol.messages import Answer, AnswerStatus
+from tests.flow.inside import put_task, task_of
 from tests.harness import Muster
 
 
@@ -38,6 +39,18 @@ async def test_a_worker_finishes_what_ends_within_its_grace(muster: Muster) -> N
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
     assert muster.executions(request) == {"a": 1}
+
+
+async def test_a_plain_tool_that_hangs_does_not_keep_a_worker_from_leaving(muster: Muster) -> None:
+    role = '{name: acting, model: offline, tools: ["tests.misbehaving:hang"]}'
+    (muster.folder / "team.yaml").write_text(f"team: default\nroles:\n  - {role}\n")
+    await muster.start("worker", "w1", "--grace", "5")
+    await put_task(muster, task_of("t"))
+    await muster.until((muster.folder / "hanging").exists, "the tool runs")
+
+    muster.signal("w1", signal.SIGTERM)
+
+    assert await muster.ended("w1", within=10) == 0
 
 
 async def test_a_stopped_supervisor_hands_its_requests_to_its_peer_at_once(patient_muster: Muster) -> None:

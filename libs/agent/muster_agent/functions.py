@@ -1,10 +1,16 @@
-"""Functions named by `package.module:function` in a team file, and the context that a function role works in."""
+"""A team's functions, for roles and for tools: found by `package.module:function`, called so that none holds us up."""
 
+import asyncio
+import contextvars
 import importlib
 import importlib.util
+import inspect
 import sys
+import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +48,42 @@ def imported(path: str, folder: Path) -> Callable[..., Any]:
     if not callable(function):
         raise Invalid(f"{module_name!r} has no function {name!r}", path)
     return function
+
+
+async def called(function: Callable[..., Any], *arguments: object, **named: object) -> Any:
+    """What it returns: an async one runs here, a plain one in a thread, and what that leaves to await is awaited."""
+    if inspect.iscoroutinefunction(function):
+        return await function(*arguments, **named)
+    output = await _in_thread(partial(function, *arguments, **named))
+    return await output if inspect.isawaitable(output) else output
+
+
+async def _in_thread(function: Callable[[], Any]) -> Any:
+    """Call it in a thread of its own, one that holds up neither the next function nor the end of the process."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(output: Any, raised: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if raised is None:
+            done.set_result(output)
+        else:
+            is_plain = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
+            done.set_exception(raised if is_plain else RuntimeError(repr(raised)))  # a future takes no others
+
+    def call() -> None:
+        output, raised = None, None
+        try:
+            output = context.run(function)
+        except BaseException as error:  # noqa: BLE001 - whatever it raises is the function's failure
+            raised = error
+        with suppress(RuntimeError):  # the loop is gone, and with it whoever waited
+            loop.call_soon_threadsafe(settle, output, raised)
+
+    threading.Thread(target=call, daemon=True).start()
+    return await done
 
 
 def _check_not_another(package: str, folder: Path) -> None:

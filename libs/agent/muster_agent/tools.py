@@ -1,17 +1,16 @@
 """The tools of a role: a name, a schema and a function that takes checked arguments and returns text."""
 
-import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from muster_agent.calculate import calculate
 from muster_agent.corpus import Passage, read_corpus, search
-from muster_agent.functions import imported
+from muster_agent.functions import called, imported
 from muster_agent.model import ToolSpec
 from muster_agent.tables import Table, query, read_tables
 from muster_agent.team import ModelRole, Team
@@ -30,15 +29,10 @@ class Tool:
     function: Callable[..., Any]
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Check the arguments, run the function (a plain one in a thread), and give back its output as text."""
+        """Check the arguments, call the function, and give back its output as text."""
         checked = self.arguments.model_validate(dict(arguments))
         values = {name: getattr(checked, name) for name in self.arguments.model_fields}
-        if inspect.iscoroutinefunction(self.function):
-            output: object = await self.function(**values)
-        else:
-            output = await asyncio.to_thread(self.function, **values)
-            if inspect.isawaitable(output):
-                output = await cast("Awaitable[object]", output)
+        output = await called(self.function, **values)
         text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
         return text if len(text) <= MAX_OUTPUT else f"{text[:MAX_OUTPUT]}\n[cut off after {MAX_OUTPUT:,} characters]"
 

@@ -1,13 +1,10 @@
 """Runs one attempt of one role and says what came of it. Whatever a role raises is its failure, never the worker's."""
 
 import asyncio
-import contextvars
 import inspect
 import json
-import threading
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -15,7 +12,7 @@ from pydantic_core import from_json
 
 from muster_agent.budget import Limit, Meter
 from muster_agent.errors import BadOutput, ModelAway, OutOfBudget, Refused
-from muster_agent.functions import Context, imported
+from muster_agent.functions import Context, called, imported
 from muster_agent.loop import work
 from muster_agent.model import NOTHING, Model, WorkBrief, choose_model
 from muster_agent.team import FunctionRole, ModelRole, Role, Team
@@ -53,43 +50,18 @@ class FunctionRunner:
         self._is_async = inspect.iscoroutinefunction(self._handler)
 
     async def run(self, task: Task, ctx: Context, _meter: Meter) -> Output:
-        if self._is_async:
-            return await self._handler(task, ctx)
-        loop = asyncio.get_running_loop()
-
-        def progress(text: str) -> None:
-            loop.call_soon_threadsafe(ctx.progress, text)
-
-        output = await in_thread(self._handler, task, replace(ctx, progress=progress))
-        return await output if inspect.isawaitable(output) else output
+        heard = ctx if self._is_async else replace(ctx, progress=_from_thread(ctx.progress))
+        return await called(self._handler, task, heard)
 
 
-async def in_thread(function: Callable[..., Output], *arguments: object) -> Output:
-    """Call it in a thread of its own, one that holds up neither the next task nor the end of the process."""
+def _from_thread(progress: Callable[[str], None]) -> Callable[[str], None]:
+    """The same voice for a function that runs beside the loop."""
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[Output] = loop.create_future()
-    context = contextvars.copy_context()
 
-    def settle(output: Output, raised: BaseException | None) -> None:
-        if done.cancelled():
-            return
-        if raised is None:
-            done.set_result(output)
-        else:
-            is_plain = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
-            done.set_exception(raised if is_plain else RuntimeError(repr(raised)))  # a future takes no others
+    def said(text: str) -> None:
+        loop.call_soon_threadsafe(progress, text)
 
-    def call() -> None:
-        output, raised = None, None
-        try:
-            output = context.run(function, *arguments)
-        except BaseException as error:  # noqa: BLE001 - whatever it raises is the role's failure
-            raised = error
-        with suppress(RuntimeError):  # the loop is gone, and with it whoever waited
-            loop.call_soon_threadsafe(settle, output, raised)
-
-    threading.Thread(target=call, daemon=True).start()
-    return await done
+    return said
 
 
 class ModelRunner:

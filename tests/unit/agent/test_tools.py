@@ -1,6 +1,8 @@
 """The real tools: exact, read-only, and unable to leave their folder."""
 
+import asyncio
 import json
+import threading
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
@@ -163,6 +165,23 @@ async def test_a_function_becomes_a_tool_by_its_signature():
     assert tool.spec.schema["required"] == ["words"]
     assert tool.spec.schema["additionalProperties"] is False
     assert await tool.call({"words": "hey", "times": 2}) == "HEYHEY"
+
+
+async def test_tools_that_hang_leave_room_for_the_next():
+    go = threading.Event()
+
+    def hang() -> str:
+        go.wait()
+        return "at last"
+
+    hanging = [asyncio.create_task(tool_of(hang).call({})) for _ in range(40)]  # more than any pool of the machine
+    await asyncio.sleep(0)  # each has called
+    try:
+        async with asyncio.timeout(10):
+            assert await tool_of(shout).call({"words": "hey"}) == "HEY"
+    finally:
+        go.set()
+    assert await asyncio.gather(*hanging) == ["at last"] * 40
 
 
 async def test_a_tool_by_import_path_lies_beside_the_team_file(tmp_path: Path):

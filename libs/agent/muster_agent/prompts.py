@@ -76,7 +76,7 @@ def _plan_system(brief: PlanBrief) -> str:
         f"{persona}You plan the work of a team: you break a request into tasks for the workers below.\n\n"
         f"Workers:\n{roles}\n\n"
         "Rules:\n"
-        "- Each task is one worker's job, named by one tag from the list.\n"
+        "- Each task is work for one worker, named by one tag from the list.\n"
         "- A worker sees its task's description and the outputs of its dependencies, nothing else. Put everything it "
         "needs into the description.\n"
         "- Tasks run at the same time unless one needs the other's output. Depend only on what is needed.\n"

@@ -26,7 +26,7 @@ log = logging.getLogger("muster.bus")
 BUCKETS = ("KV_", "OBJ_")  # how the names of the streams under them begin
 DUPLICATES_SECONDS = 120.0
 MAX_ACK_PENDING = 20_000  # the default of 1,000 silently stalls a fleet
-WAIT_SECONDS = 60.0  # for a provisioning job that runs beside the services
+WAIT_SECONDS = 60.0  # for `muster provision`, which may run beside the services
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class WireClient(Client):
     def post(
         self,
         subject: str,
-        payload: bytes = b"",
+        body: bytes = b"",
         reply: str = "",
         headers: Mapping[str, str] | None = None,
         *,
@@ -71,13 +71,13 @@ class WireClient(Client):
         """`publish` without waiting, and with the same errors; `make_room` waits where that matters."""
         if self.is_closed:
             raise ConnectionClosedError
-        if len(payload) > self._max_payload:
+        if len(body) > self._max_payload:
             raise MaxPayloadError
-        if not self.is_connected and len(payload) + self._pending_data_size > self._max_pending_size:
+        if not self.is_connected and len(body) + self._pending_data_size > self._max_pending_size:
             raise OutboundBufferLimitError
-        command = _command(subject, payload, reply, headers)
+        command = _command(subject, body, reply, headers)
         self.stats["out_msgs"] += 1
-        self.stats["out_bytes"] += len(payload)
+        self.stats["out_bytes"] += len(body)
         self._pending.append(command)
         self._pending_data_size += len(command)
         if not is_lazy:
@@ -135,9 +135,9 @@ class WireClient(Client):
         if writer is not None:
             writer.transport.abort()
 
-    async def hear_by_queue(self, sid: int, subject: bytes, reply: bytes, payload: bytes, head: bytes) -> None:
+    async def hear_by_queue(self, sid: int, subject: bytes, reply: bytes, body: bytes, head: bytes) -> None:
         """What nobody listens to directly, such as the answer to a request."""
-        await self._process_msg(sid, subject, reply, payload, head)
+        await self._process_msg(sid, subject, reply, body, head)
 
     async def status_of(self, head: bytes) -> dict[str, str] | None:
         """The headers of a message with a status."""
@@ -206,19 +206,19 @@ class WireParser(Parser):
             await self._hear(sid, words, data[start:begin], data[begin:stop])
         self._parts = [data[at:]]
 
-    async def _hear(self, sid: int, words: list[bytes], head: bytes, payload: bytes) -> None:
+    async def _hear(self, sid: int, words: list[bytes], head: bytes, body: bytes) -> None:
         """MSG <subject> <sid> [reply] <bytes>, or HMSG <subject> <sid> [reply] <header bytes> <bytes>."""
         reply = words[3] if len(words) > (5 if head else 4) else b""
         hear = self._hearers.get(sid)
         if hear is None:
-            await self._wire.hear_by_queue(sid, words[1], reply, payload, head)
+            await self._wire.hear_by_queue(sid, words[1], reply, body, head)
             return
         try:
             headers: dict[str, str] | None = None
             if head:
                 is_plain = head.startswith(PLAIN)
                 headers = header_lines(head[len(PLAIN) :]) if is_plain else await self._wire.status_of(head)
-            hear(Heard(words[1].decode(), reply.decode(), payload, headers))
+            hear(Heard(words[1].decode(), reply.decode(), body, headers))
         except Exception as error:  # noqa: BLE001 - whatever one message does to its hearer
             await self._wire.broke(error)
 
@@ -240,12 +240,12 @@ def header_lines(raw: bytes) -> dict[str, str]:
     return found
 
 
-def _command(subject: str, payload: bytes, reply: str, headers: Mapping[str, str] | None) -> bytes:
+def _command(subject: str, body: bytes, reply: str, headers: Mapping[str, str] | None) -> bytes:
     if not headers:
-        return b"".join((f"PUB {subject} {reply} {len(payload)}\r\n".encode(), payload, b"\r\n"))
+        return b"".join((f"PUB {subject} {reply} {len(body)}\r\n".encode(), body, b"\r\n"))
     lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
     if lines.count("\n") != len(headers) or lines.count("\r") != len(headers):
         lines = "".join([f"{name}: {value.translate(_NEWLINES)}\r\n" for name, value in headers.items()])
     head = f"NATS/1.0\r\n{lines}\r\n".encode()
-    command = f"HPUB {subject} {reply} {len(head)} {len(head) + len(payload)}\r\n".encode()
-    return b"".join((command, head, payload, b"\r\n"))
+    command = f"HPUB {subject} {reply} {len(head)} {len(head) + len(body)}\r\n".encode()
+    return b"".join((command, head, body, b"\r\n"))

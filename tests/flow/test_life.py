@@ -47,6 +47,16 @@ async def test_a_description_that_the_model_did_not_finish_is_not_taken(muster: 
     assert answer.usage.output_tokens == 7
 
 
+async def test_a_worker_says_which_attempt_it_has_settled(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+
+    request = await muster.submit([{"id": "a", "does": {"fail": "the disk is full", "times": 1}}])
+
+    for settled in ("attempt 1  failed", "attempt 2  done"):
+        await muster.until(lambda line=settled: f"✓ result  {request}/a  {line}" in muster.said_by("w1"), settled)
+
+
 async def test_three_strikes_end_a_task_and_what_depends_on_it_while_the_rest_goes_on(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")

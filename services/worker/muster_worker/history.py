@@ -1,4 +1,4 @@
-"""What the streams say about a task before it is worked on: done already, or taken in vain too often."""
+"""What is known about a task before it is worked on: done already, or taken in vain too often."""
 
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
@@ -9,7 +9,16 @@ from muster_protocol.errors import Invalid
 from muster_protocol.log import Entry
 from muster_protocol.messages import Answer, HandedBack, Result, ResultStatus, Task
 
+FRESH_SECONDS = 3.0  # what comes later than this after its reservation is looked up
 MAX_TAKES = 3  # takes without a result or a clean hand-back; the next one gives up
+
+
+def is_suspect(task: Task, delivery: int, now: float, connected_at: float, ack_wait: float) -> bool:
+    """Whether this may be a second copy, so that somebody may have done it: all times are the broker's."""
+    is_again = delivery > 1
+    is_forgotten = task.reserved_at < connected_at  # a broker that came back may not know what it delivered
+    is_old = now - task.reserved_at > min(FRESH_SECONDS, ack_wait)  # it lay in our socket while we hung, and a peer …
+    return is_again or is_forgotten or is_old
 
 
 async def is_done_already(bus: Bus, task: Task) -> bool:

@@ -12,6 +12,7 @@ from muster_protocol.errors import MusterError
 log = logging.getLogger("muster.worker")
 
 BEAT_SECONDS = 5.0  # the bucket forgets after fifteen
+LEAVE_SECONDS = 1.0  # a card that could not be taken back is forgotten a little later
 
 
 class Registry:
@@ -36,7 +37,7 @@ class Registry:
             return
         self._beating.cancel()
         try:
-            async with asyncio.timeout(1.0):
+            async with asyncio.timeout(LEAVE_SECONDS):
                 await self._bucket.delete(self._bus.sender.instance)
         except (TimeoutError, MusterError) as error:
             log.debug("not unregistered: %s", error)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -18,20 +19,20 @@ from muster_protocol.headers import Sender
 from muster_protocol.messages import CONTROL_KINDS, Abort, Cancel, Failure, Result, ResultStatus, Task
 from muster_worker.events import Events
 from muster_worker.executor import Executor, Outcome, too_large
-from muster_worker.history import is_done_already, is_poison
-from muster_worker.registry import Registry
+from muster_worker.history import is_done_already, is_poison, is_suspect
+from muster_worker.registry import LEAVE_SECONDS, Registry
 
 log = logging.getLogger("muster.worker")
 
 STARTED_AFTER_SECONDS = 0.02  # a shorter task is told by its result alone
-FRESH_SECONDS = 3.0  # a task that comes later than this after its reservation may be a second copy …
 REMEMBERED_CANCELS = 10_000
+HAND_BACK_SECONDS = 4.0  # for what a stop interrupts: a role may clean up, and the note has a second to be stored
 AGAIN_SECONDS = 0.5  # until a large result is tried again that the object store did not take
 
 Key = tuple[str, str, int]
 
 
-class Job:
+class Running:
     """One attempt that runs here."""
 
     __slots__ = ("delivery", "is_aborted", "is_told", "runner", "taken_at", "task")
@@ -55,14 +56,14 @@ class Worker:
         self.bus = bus
         self._executor = executor
         self._slots = slots
-        self._jobs: dict[Key, Job] = {}
+        self._running: dict[Key, Running] = {}
         self._cancelled: OrderedDict[str, None] = OrderedDict()
         self._pull: Pull | None = None
-        self._fresh_seconds = FRESH_SECONDS
-        self._reconnected_at = 0.0  # broker time; a broker that came back may have forgotten what it delivered
+        self._ack_wait = math.inf
+        self._connected_at = 0.0  # broker time
         self._telling: asyncio.Task[None] | None = None
         self._events = Events(bus)
-        self._registry = Registry(bus, executor.tags, slots, lambda: len(self._jobs))
+        self._registry = Registry(bus, executor.tags, slots, lambda: len(self._running))
 
     @property
     def turned_at(self) -> float:
@@ -72,9 +73,9 @@ class Worker:
         consumers = [worker_consumer(tag) for tag in self._executor.tags]
         ack_waits = [await lease_of(self.bus, "TASKS", consumer) for consumer in consumers]
         await self.bus.subscribe(subjects.ALL_CONTROL, self._on_control)
-        self._fresh_seconds = min(FRESH_SECONDS, *ack_waits)  # … or wait in our socket while we hung and a peer did it
+        self._ack_wait = min(ack_waits)
         note = self._events.bounced
-        self._pull = Pull(self.bus, "TASKS", consumers, self._slots, min(ack_waits), self._take, note)
+        self._pull = Pull(self.bus, "TASKS", consumers, self._slots, self._ack_wait, self._take, note)
         await self._registry.start()
         self.bus.on_reconnect(self._on_reconnect)
         await self._on_reconnect()
@@ -86,13 +87,12 @@ class Worker:
         """Close the pulls, let what runs finish, hand the rest back: nothing waits for an ack timeout."""
         if self._pull is None:
             return
-        running = await self._pull.close()
-        if running:
-            _, late = await asyncio.wait(running, timeout=max(0.0, grace_seconds - 5.0))
-            for job in list(self._jobs.values()):
-                job.runner.cancel()
-            if late:
-                await asyncio.wait(late, timeout=4.0)
+        handlers = await self._pull.close()
+        if handlers:
+            await asyncio.wait(handlers, timeout=max(0.0, grace_seconds - HAND_BACK_SECONDS - LEAVE_SECONDS))
+            for running in list(self._running.values()):
+                running.runner.cancel()
+            await asyncio.wait(handlers, timeout=HAND_BACK_SECONDS)
         if self._telling is not None:
             self._telling.cancel()
         await self._registry.stop()
@@ -104,25 +104,25 @@ class Worker:
         if task is None:
             return
         key = (task.request_id, task.task_id, task.attempt)
-        running = self._jobs.get(key)
-        if running is not None:
-            await _meet_again(running, delivery)
+        known = self._running.get(key)
+        if known is not None:
+            await _meet_again(known, delivery)
             return
-        job = self._jobs[key] = Job(task, delivery, _current_task())
+        running = self._running[key] = Running(task, delivery, _current_task())
         try:
             if await self._is_settled(task, delivery):
-                job.delivery.lease.ack()
+                running.delivery.lease.ack()
                 return
-            job.begin()
-            await self._work(job)
+            running.begin()
+            await self._work(running)
         except asyncio.CancelledError:
-            await self._give_up(job)
+            await self._give_up(running)
         except Exception:
-            job.delivery.lease.drop()  # also when it is a newer handle than the one that came with this call
+            running.delivery.lease.drop()  # also when it is a newer handle than the one that came with this call
             raise
         finally:
-            if self._jobs.get(key) is job:
-                del self._jobs[key]
+            if self._running.get(key) is running:
+                del self._running[key]
 
     async def _read(self, delivery: Delivery) -> Task | None:
         try:
@@ -137,11 +137,11 @@ class Worker:
 
     async def _is_settled(self, task: Task, delivery: Delivery) -> bool:
         """Cancelled, expired, poison, or done already by somebody else: nothing to work on."""
-        if task.request_id in self._cancelled or self.bus.clock.now() >= task.deadline:
+        now = self.bus.clock.now()
+        if task.request_id in self._cancelled or now >= task.deadline:
             return True
-        is_suspect = delivery.number > 1 or task.reserved_at < self._reconnected_at
-        is_old = self.bus.clock.now() - task.reserved_at > self._fresh_seconds
-        if (is_suspect or is_old) and await is_done_already(self.bus, task):
+        has_doubt = is_suspect(task, delivery.number, now, self._connected_at, self._ack_wait)
+        if has_doubt and await is_done_already(self.bus, task):
             return True
         if await is_poison(self.bus, task, delivery.number):
             failure = Failure.model_validate(
@@ -154,11 +154,11 @@ class Worker:
             return True
         return False
 
-    async def _work(self, job: Job) -> None:
-        task, delivery = job.task, job.delivery
+    async def _work(self, running: Running) -> None:
+        task, delivery = running.task, running.delivery
         carrier = delivery.headers or {}
         if not telemetry.is_sampled(carrier):
-            await self._run(job)
+            await self._run(running)
             return
         attributes = telemetry.attributes_of("process", delivery.subject, "tasks.{tag}", task.request_id)
         with telemetry.span(
@@ -167,35 +167,35 @@ class Worker:
             {**attributes, "messaging.nats.delivery_count": delivery.number, "muster.attempt": task.attempt},
             carrier=carrier,
         ) as span:
-            outcome = await self._run(job)
+            outcome = await self._run(running)
             if outcome.error is not None:
                 telemetry.failed(span, outcome.error.message)
 
-    async def _run(self, job: Job) -> Outcome:
+    async def _run(self, running: Running) -> Outcome:
         """Run the role, store its result, and only then ack."""
-        task = job.task
+        task = running.task
         began = time.monotonic()
         outcome = await self._executor.run(task, self._events.context(task))
         seconds = time.monotonic() - began
-        job.is_told = True
+        running.is_told = True
         try:
-            await self._append(task, job.delivery, outcome, seconds)
+            await self._append(task, running.delivery, outcome, seconds)
         except Invalid as reason:
             outcome = too_large(outcome, str(reason))
-            await self._append(task, job.delivery, outcome, seconds)
-        job.delivery.lease.ack()
-        log.info("✓ result  %s/%s  %s  %.2f s", task.request_id, task.task_id, outcome.status, seconds)
+            await self._append(task, running.delivery, outcome, seconds)
+        running.delivery.lease.ack()
+        log.info("✓ result  %s  %s  %.2f s", _named(task), outcome.status, seconds)
         return outcome
 
     async def _tell_starts(self) -> None:
-        """Say `started` for what runs longer than a moment: one look at all jobs instead of a timer for each."""
+        """Say `started` for what runs longer than a moment: one look at all that runs instead of a timer for each."""
         while True:
             await asyncio.sleep(STARTED_AFTER_SECONDS)
             latest = time.monotonic() - STARTED_AFTER_SECONDS
-            for job in list(self._jobs.values()):
-                if not job.is_told and job.taken_at <= latest:
-                    job.is_told = True
-                    self._say_started(job)
+            for running in list(self._running.values()):
+                if not running.is_told and running.taken_at <= latest:
+                    running.is_told = True
+                    self._say_started(running)
 
     async def _append(self, task: Task, delivery: Delivery, outcome: Outcome, seconds: float) -> None:
         """Kept and tried again until it is stored; the lease is kept meanwhile."""
@@ -221,29 +221,29 @@ class Worker:
                     subject, result, request_id=request_id, once=result.once, carrier=delivery.headers, sender=sender
                 )
             except Retryable as reason:
-                log.warning("… result  %s/%s  not stored yet: %s", request_id, task.task_id, reason)
+                log.warning("… result  %s  not stored yet: %s", _named(task), reason)
                 await asyncio.sleep(AGAIN_SECONDS)
             else:
                 return
 
-    async def _give_up(self, job: Job) -> None:
+    async def _give_up(self, running: Running) -> None:
         """Stopped by an abort: settle it. Stopped with the worker: hand it back and say so."""
-        task = job.task
-        if job.is_aborted:
-            job.delivery.lease.ack()
-            log.info("■ task    %s/%s  stopped", task.request_id, task.task_id)
+        task = running.task
+        if running.is_aborted:
+            running.delivery.lease.ack()
+            log.info("■ task    %s  stopped", _named(task))
             return
-        await self._events.handed_back(job.delivery, task.once)
-        job.delivery.lease.hand_back()
-        log.info("← task    %s/%s  handed back", task.request_id, task.task_id)
+        await self._events.handed_back(running.delivery, task.once)
+        running.delivery.lease.hand_back()
+        log.info("← task    %s  handed back", _named(task))
 
-    def _say_started(self, job: Job) -> None:
-        task = job.task
-        log.info("→ task    %s/%s  attempt %d", task.request_id, task.task_id, task.attempt)
-        self._events.started(task, job.delivery, self._executor.role_of(task.tag))
+    def _say_started(self, running: Running) -> None:
+        task = running.task
+        log.info("→ task    %s", _named(task))
+        self._events.started(task, running.delivery, self._executor.role_of(task.tag))
 
     async def _on_reconnect(self) -> None:
-        self._reconnected_at = self.bus.clock.now()
+        self._connected_at = self.bus.clock.now()
 
     def _on_control(self, message: Heard) -> None:
         try:
@@ -255,39 +255,37 @@ class Worker:
         if control.request_id != subjects.last_token(message.subject):
             return  # the broker lets one speak on a subject; what the body claims is not checked there
         match control:
-            case Cancel():
-                self._abort(lambda job: job.task.request_id == control.request_id)
-                self._remember(control.request_id)
-            case Abort(attempts=()):
-                self._abort(lambda job: job.task.request_id == control.request_id)
+            case Cancel() | Abort(attempts=()):
+                self._abort(lambda key: key[0] == control.request_id)
                 self._remember(control.request_id)
             case Abort():
-                named = set(control.attempts)
-                self._abort(
-                    lambda job: (
-                        job.task.request_id == control.request_id and (job.task.task_id, job.task.attempt) in named
-                    )
-                )
+                named: set[Key] = {(control.request_id, *attempt) for attempt in control.attempts}
+                self._abort(lambda key: key in named)
 
     def _remember(self, request_id: str) -> None:
         self._cancelled[request_id] = None
         if len(self._cancelled) > REMEMBERED_CANCELS:
             self._cancelled.popitem(last=False)
 
-    def _abort(self, is_meant: Callable[[Job], bool]) -> None:
-        for job in list(self._jobs.values()):
-            if is_meant(job):
-                job.is_aborted = True
-                job.runner.cancel()
+    def _abort(self, is_meant: Callable[[Key], bool]) -> None:
+        for key, running in list(self._running.items()):
+            if is_meant(key):
+                running.is_aborted = True
+                running.runner.cancel()
 
 
-async def _meet_again(running: Job, delivery: Delivery) -> None:
+async def _meet_again(running: Running, delivery: Delivery) -> None:
     """What runs here came once more: delivered again, or stored a second time."""
     if running.delivery.sequence == delivery.sequence:
         running.delivery.lease.drop()
         running.delivery = delivery  # only the handle is new
     else:
         delivery.lease.ack()  # a second copy: the first one is the lease
+
+
+def _named(task: Task) -> str:
+    """An attempt as log lines name it."""
+    return f"{task.request_id}/{task.task_id}  attempt {task.attempt}"
 
 
 def _current_task() -> "asyncio.Task[None]":

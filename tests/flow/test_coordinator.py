@@ -197,12 +197,15 @@ async def test_an_unknown_request_is_not_found(house: House):
 
 
 async def test_the_registry_is_listed(house: House):
-    await Bucket(house.bus, "workers").put("w1", b'{"slots": 4}')
+    await Bucket(house.bus, "workers").put("w1", b'{"tags": ["math"], "slots": 4, "busy": 1}')
     await Bucket(house.bus, "workers").put("w2", b"garbage")
 
     listed = await house.get("/v1/workers")
 
-    assert listed["workers"] == [{"name": "w1", "slots": 4}, {"name": "w2"}]
+    assert listed["workers"] == [
+        {"name": "w1", "tags": ["math"], "slots": 4, "busy": 1},
+        {"name": "w2", "tags": [], "slots": 0, "busy": 0},
+    ]
 
 
 async def test_without_a_broker_the_door_says_so_and_the_service_lives(house: House):

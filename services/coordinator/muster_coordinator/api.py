@@ -13,8 +13,9 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response, Streami
 from pydantic import model_validator
 from starlette.exceptions import HTTPException
 
+from muster_bus.workers import live_workers
 from muster_client import Happening
-from muster_coordinator.reading import errors, shown, workers
+from muster_coordinator.reading import errors, shown
 from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.fields import check_spelling
 from muster_protocol.log import Entry
@@ -146,7 +147,7 @@ def _add_watching(app: FastAPI, coordinator: "Coordinator") -> None:
 
     @app.get("/v1/workers")
     async def listed_workers() -> dict[str, Any]:
-        return {"workers": await workers(coordinator.bus)}
+        return {"workers": [card.model_dump(mode="json") for card in await live_workers(coordinator.bus)]}
 
     @app.get("/v1/conflicts")
     async def conflicts() -> dict[str, Any]:
@@ -160,7 +161,7 @@ def _add_watching(app: FastAPI, coordinator: "Coordinator") -> None:
     async def overview() -> dict[str, Any]:
         return {
             "requests": hearing.picture.counts(),
-            "workers": len(await workers(coordinator.bus)),
+            "workers": len(await live_workers(coordinator.bus)),
             "conflicts": len(hearing.conflicts),
             "errors": len(await errors(coordinator.bus, 1000)),
         }

@@ -1,10 +1,8 @@
-"""What is read when somebody asks: one request's state, the registry of workers, the newest errors."""
+"""What is read when somebody asks: one request's state, the newest errors."""
 
-import json
-from typing import Any, cast
+from typing import Any
 
 from muster_bus.connection import Bus
-from muster_bus.kv import Bucket
 from muster_bus.read import Raw, read_subject
 from muster_bus.topology import last_sequence
 from muster_protocol import headers as h
@@ -57,19 +55,6 @@ def _task(task: TaskState) -> dict[str, Any]:
         "reason": task.reason,
         "output": result.output if result else None,
     }
-
-
-async def workers(bus: Bus) -> list[dict[str, Any]]:
-    """The registry; what a worker wrote about itself, under its name."""
-    return [{"name": value.key, **_card(value.data)} for value in await Bucket(bus, "workers").all()]
-
-
-def _card(data: bytes) -> dict[str, Any]:
-    try:
-        card: Any = json.loads(data)
-    except ValueError:
-        return {}
-    return cast("dict[str, Any]", card) if isinstance(card, dict) else {}
 
 
 async def errors(bus: Bus, limit: int) -> list[dict[str, Any]]:

@@ -1,12 +1,13 @@
 """The worker's sign of life: a card in the `workers` bucket, which forgets who falls silent."""
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable, Sequence
 
 from muster_bus.connection import Bus
 from muster_bus.kv import Bucket
+from muster_bus.workers import BUCKET
+from muster_protocol.card import WorkerCard
 from muster_protocol.errors import MusterError
 
 log = logging.getLogger("muster.worker")
@@ -20,10 +21,11 @@ class Registry:
 
     def __init__(self, bus: Bus, tags: Sequence[str], slots: int, busy: Callable[[], int]) -> None:
         self._bus = bus
-        self._tags = list(tags)
+        self._tags = tuple(tags)
         self._slots = slots
         self._busy = busy
-        self._bucket = Bucket(bus, "workers")
+        self._bucket = Bucket(bus, BUCKET)
+        self._is_missed = False
         self._beating: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -48,18 +50,20 @@ class Registry:
             await self._register()
 
     async def _register(self) -> None:
-        card = {
-            "service": "worker",
-            "tags": self._tags,
-            "slots": self._slots,
-            "busy": self._busy(),
-            "time": self._bus.clock.now(),
-        }
+        name = self._bus.sender.instance
+        card = WorkerCard(name=name, tags=self._tags, slots=self._slots, busy=self._busy())
         try:
-            await self._bucket.put(self._bus.sender.instance, json.dumps(card).encode())
-            written = await self._bucket.get(self._bus.sender.instance)
+            await self._bucket.put(name, card.model_dump_json().encode(), patience=BEAT_SECONDS)
+            written = await self._bucket.get(name)
         except MusterError as error:
-            log.debug("not registered: %s", error)
+            self._miss(error)
             return
+        self._is_missed = False
         if written is not None:
             self._bus.clock.observe(written.time)
+
+    def _miss(self, error: MusterError) -> None:
+        """Said once: it works on, but nobody sees it, and its tags look unserved."""
+        if not self._is_missed:
+            log.warning("… worker  not registered, tried again every %g s: %s", BEAT_SECONDS, error)
+        self._is_missed = True

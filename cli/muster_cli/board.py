@@ -16,6 +16,7 @@ from muster_protocol.messages import (
     Started,
     Taken,
 )
+from muster_protocol.plan import ordered
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +107,7 @@ def name_of(worker: str) -> str:
 def in_order(state: RequestState) -> list[tuple[str, int]]:
     """The tasks as a tree is read: each after what it waits for, with its depth in the graph."""
     depths: dict[str, int] = {}
-    waiting = {task_id: len(set(task.spec.dependencies)) for task_id, task in state.tasks.items()}
-    free = [task_id for task_id, count in waiting.items() if count == 0]
-    for task_id in free:  # grows while it is read
-        task = state.tasks[task_id]
-        depths[task_id] = max((depths[name] + 1 for name in task.spec.dependencies), default=0)
-        for dependent in task.dependents:
-            waiting[dependent] -= 1
-            if waiting[dependent] == 0:
-                free.append(dependent)
+    needs = {task_id: task.spec.dependencies for task_id, task in state.tasks.items()}
+    for task_id in ordered(needs):
+        depths[task_id] = max((depths[name] + 1 for name in needs[task_id]), default=0)
     return sorted(depths.items(), key=lambda pair: pair[1])

@@ -34,7 +34,7 @@ from muster_protocol.messages import (
     TaskOutcome,
     Usage,
 )
-from muster_protocol.plan import Plan, TaskSpec
+from muster_protocol.plan import Plan, TaskSpec, is_acyclic
 
 EXPIRY_GRACE_SECONDS = 1.0  # the worker's own report of a timeout comes first, if it can
 MAX_CAUSE = 300  # characters of an error that each skipped task repeats
@@ -377,30 +377,6 @@ def fold(request_id: str, entries: Iterable[Entry]) -> RequestState:
     for entry in entries:
         state.apply(entry)
     return state
-
-
-def is_acyclic(plan: Plan) -> bool:
-    """Whether ids are unique, dependencies exist and no task waits for itself; in time linear in the plan."""
-    missing = {spec.id: len(set(spec.dependencies)) for spec in plan.tasks}
-    if len(missing) != len(plan.tasks):
-        return False
-    if not any(missing.values()):
-        return True
-    dependents: dict[str, list[str]] = {task_id: [] for task_id in missing}
-    for spec in plan.tasks:
-        for dependency in set(spec.dependencies):
-            if dependency not in dependents:
-                return False
-            dependents[dependency].append(spec.id)
-    free = [task_id for task_id, count in missing.items() if count == 0]
-    reached = 0
-    while free:
-        reached += 1
-        for dependent in dependents[free.pop()]:
-            missing[dependent] -= 1
-            if missing[dependent] == 0:
-                free.append(dependent)
-    return reached == len(missing)
 
 
 def _is_owner(entry: Entry) -> bool:

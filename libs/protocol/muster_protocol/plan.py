@@ -1,5 +1,6 @@
 """A plan: tasks as a directed acyclic graph, in the words of the book; and the map that unfolds into one."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
@@ -88,3 +89,50 @@ def unfold(over: MapOver, goal: str = "") -> Plan:
             )
         )
     return Plan(goal=goal or over.template.description, tasks=tuple(tasks))
+
+
+Needs = Mapping[TaskId, tuple[TaskId, ...]]
+
+
+def needs_of(plan: Plan) -> Needs:
+    """What each task waits for."""
+    return {task.id: task.dependencies for task in plan.tasks}
+
+
+def ordered(needs: Needs) -> list[TaskId]:
+    """Each task after all that it waits for; one that waits for itself or for nobody known is left out."""
+    if not any(needs.values()):
+        return list(needs)
+    missing: dict[TaskId, int] = {}
+    readers: dict[TaskId, list[TaskId]] = {}
+    for task_id, dependencies in needs.items():
+        awaited = set(dependencies)
+        missing[task_id] = len(awaited)
+        for need in awaited:
+            readers.setdefault(need, []).append(task_id)
+    placed = [task_id for task_id, count in missing.items() if count == 0]
+    for task_id in placed:  # grows while it is read
+        for reader in readers.get(task_id, ()):
+            missing[reader] -= 1
+            if missing[reader] == 0:
+                placed.append(reader)
+    return placed
+
+
+def is_acyclic(plan: Plan) -> bool:
+    """Whether ids are unique, dependencies exist and no task waits for itself; in time linear in the plan."""
+    return len(ordered(needs_of(plan))) == len(plan.tasks)
+
+
+def cycle_in(needs: Needs) -> list[TaskId]:
+    """One cycle, from a task back to itself along what it waits for; empty when there is none."""
+    left = needs.keys() - set(ordered(needs))
+    if not left:
+        return []
+    path: dict[TaskId, None] = {}
+    at = next(task_id for task_id in needs if task_id in left)
+    while at not in path:  # everything left waits for something left, so the walk must come back
+        path[at] = None
+        at = next(need for need in needs[at] if need in left)
+    walked = list(path)
+    return [*walked[walked.index(at) :], at]

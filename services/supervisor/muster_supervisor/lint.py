@@ -2,14 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from muster_agent.team import Role, Team
 from muster_protocol.fields import nearest
 from muster_protocol.messages import Budget
-from muster_protocol.plan import MAX_TASKS, Plan, TaskSpec
+from muster_protocol.plan import MAX_TASKS, Plan, TaskSpec, cycle_in, needs_of
 from muster_protocol.subjects import as_id
 
 MAX_FINDINGS = 20  # of errors: whoever has more mends these first
@@ -108,37 +108,10 @@ def _id_findings(plan: Plan) -> list[Finding]:
 
 
 def _cycle_findings(plan: Plan) -> list[Finding]:
-    needs = {task.id: task.dependencies for task in plan.tasks}
-    cycle = cycle_in(needs) if any(needs.values()) else []
+    cycle = cycle_in(needs_of(plan))
     if not cycle:
         return []
     return [Finding("error", f"tasks.{cycle[0]}.dependencies", f"tasks wait for each other: {' → '.join(cycle)}")]
-
-
-def cycle_in(needs: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """One cycle, from a task back to itself along what it waits for; empty when there is none."""
-    missing = {task_id: len(set(ids)) for task_id, ids in needs.items()}
-    readers: dict[str, list[str]] = {}
-    for task_id, ids in needs.items():
-        for need in set(ids):
-            readers.setdefault(need, []).append(task_id)
-    ready = [task_id for task_id, count in missing.items() if count == 0]
-    while ready:
-        done = ready.pop()
-        del missing[done]
-        for reader in readers.get(done, ()):
-            missing[reader] -= 1
-            if missing[reader] == 0:
-                ready.append(reader)
-    if not missing:
-        return []
-    path: dict[str, None] = {}
-    at = next(iter(missing))
-    while at not in path:  # everything left waits for something left, so the walk must come back
-        path[at] = None
-        at = next(need for need in needs[at] if need in missing)
-    walked = list(path)
-    return [*walked[walked.index(at) :], at]
 
 
 def _route_findings(plan: Plan, team: Team, matching: Matching) -> list[Finding]:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster_protocol.messages import Budget
-from muster_protocol.plan import Plan
-from muster_supervisor.lint import cycle_in, errors, lint, route
+from muster_protocol.plan import Plan, cycle_in
+from muster_supervisor.lint import errors, lint, route
 from tests.unit.agent.teams import team
 
 TEAM = team(

@@ -6,9 +6,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster_protocol.log import Entry, RequestState, TaskStatus, fold, is_acyclic
+from muster_protocol.log import Entry, RequestState, TaskStatus, fold
 from muster_protocol.messages import Result
-from muster_protocol.plan import Plan
+from muster_protocol.plan import Plan, is_acyclic
 from tests.unit.protocol.arbitrary import broken_plans, logs, plans
 from tests.unit.protocol.journal import REQUEST
 from tests.unit.protocol.sound import assert_sound, picture

@@ -1,5 +1,6 @@
 """The model port: a typed brief with tools goes in, text or tool calls with their cost come out."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -142,6 +143,11 @@ class Ask:
 
     def after(self, turn: Turn) -> "Ask":
         return replace(self, transcript=(*self.transcript, turn))
+
+
+def as_text(output: Output) -> str:
+    """An output as it stands in a text: as it is, or as JSON that people can read."""
+    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)
 
 
 class Model(Protocol):

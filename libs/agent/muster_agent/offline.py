@@ -1,13 +1,11 @@
 """The model without a model: rules that plan, work, refine and merge the same way every time, and say so."""
 
 import asyncio
-import json
 from dataclasses import dataclass
 
-from muster_agent.model import FREE, Ask, ComposeBrief, PlanBrief, Price, RefineBrief, Reply, WorkBrief
+from muster_agent.model import FREE, Ask, ComposeBrief, PlanBrief, Price, RefineBrief, Reply, WorkBrief, as_text
 from muster_agent.offline_plan import plan_by_rules
 from muster_agent.offline_work import SIGNATURE, work_by_rules
-from muster_protocol.messages import Output
 
 _FAILED = "\n\nThe last attempt failed with: "
 
@@ -44,12 +42,8 @@ def _reply(ask: Ask) -> Reply:
 def merged(brief: ComposeBrief) -> str:
     """The outputs one after the other, each under its task's id, then what is missing; a single one stands alone."""
     if len(brief.outputs) == 1 and not brief.gaps:
-        return _text(next(iter(brief.outputs.values())))
-    parts = [f"## {task_id}\n\n{_text(output)}" for task_id, output in brief.outputs.items()]
+        return as_text(next(iter(brief.outputs.values())))
+    parts = [f"## {task_id}\n\n{as_text(output)}" for task_id, output in brief.outputs.items()]
     if brief.gaps:
         parts.append("## Missing\n\n" + "\n".join(f"- {gap}" for gap in brief.gaps))
     return "\n\n".join(parts)
-
-
-def _text(output: Output) -> str:
-    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)

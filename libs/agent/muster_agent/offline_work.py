@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster_agent.measures import Measure, Rows, comparison, figures, measures, profile
-from muster_agent.model import Ask, Reply, ToolCall, ToolSpec, WorkBrief
+from muster_agent.model import Ask, Reply, ToolCall, ToolSpec, WorkBrief, as_text
 from muster_protocol.errors import Terminal
 
 SIGNATURE = "offline (rule-based, not an LLM)"
@@ -132,7 +132,7 @@ def _text(brief: WorkBrief, seen: Seen) -> str:
     parts += _numbers(seen)
     parts += [f"{call.name}: {text}" for call, text in seen.used if call.name not in _OWN]
     if len(parts) == 1:
-        given = [_words(output) for output in brief.context.values()]
+        given = [as_text(output) for output in brief.context.values()]
         nothing = "Nothing was found: there is no material and no tool output for this task, and rules know nothing."
         parts += given or [nothing]
     return "\n\n".join([*parts, f"— {SIGNATURE}"])
@@ -156,7 +156,7 @@ def _layout(brief: WorkBrief, seen: Seen) -> Mapping[str, Any]:
     sections: list[dict[str, str]] = []
     results: list[str] = []
     for task_id, output in brief.context.items():
-        heading, body = _section(task_id, _words(output))
+        heading, body = _section(task_id, as_text(output))
         found = [line for line in body.splitlines() if line.startswith(_RESULT)]
         results += [f"- {line.removeprefix(_RESULT)}" for line in found]
         body = "\n".join(line for line in body.splitlines() if line not in found).strip()
@@ -175,10 +175,6 @@ def _section(task_id: str, text: str) -> tuple[str, str]:
     if lines and lines[0].startswith("### "):
         return lines[0].removeprefix("### "), "\n".join(lines[1:]).strip()
     return task_id.replace("-", " ").capitalize(), "\n".join(lines).strip()
-
-
-def _words(output: object) -> str:
-    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)
 
 
 def _shaped(text: str, expected: str | Mapping[str, Any] | None) -> str:

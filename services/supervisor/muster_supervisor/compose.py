@@ -1,9 +1,8 @@
 """From results to the answer's text: merge, select or reduce, with gaps named and a merge that needs no model."""
 
-import json
 from dataclasses import dataclass, field
 
-from muster_agent.model import Ask, ComposeBrief, Model, finished
+from muster_agent.model import Ask, ComposeBrief, Model, as_text, finished
 from muster_agent.patience import ask_patiently
 from muster_protocol.log import RequestState, TaskState, TaskStatus
 from muster_protocol.messages import Output, Usage
@@ -84,10 +83,6 @@ def cut(draft: Draft, reason: str) -> Draft:
     """As much as one message can carry; every output is in the log."""
     text = f"{draft.text[:CUT_CHARACTERS]}\n\n… cut here, see the results of the tasks: {reason}"
     return Draft(text, None, draft.made_of, draft.usage)
-
-
-def as_text(output: Output) -> str:
-    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)
 
 
 def _output(task: TaskState) -> Output:

@@ -36,20 +36,37 @@ def measures(rows: Rows) -> list[Measure]:
     """All that is worth computing for one row (against the average) or for several (against each other)."""
     found: list[Measure] = []
     for index, column in enumerate(rows.columns):
-        known = [(name, row[index]) for name, row in zip(rows.names, rows.values, strict=True)]
-        known = [(name, value) for name, value in known if value is not None]
+        known = _known(rows, index)
         for name, value in known:
             found += _in_other_units(column, name, value)
-        average = rows.averages[index]
         if column.endswith("percent"):  # a percentage of a percentage misleads
             continue
-        if len(known) == 1 and average:
-            name, value = known[0]
-            found.append(Measure(f"round(({value} / {average} - 1) * 100, 1)", "against average", column, name))
-        elif len(known) > 1 and (best := _best(column, known)) and (worst := _worst(column, known))[1]:
-            low, high = sorted((best[1], worst[1]))
-            found += [Measure(f"round(({high} / {low} - 1) * 100, 1)", "spread", column, best[0])] if low > 0 else []
+        if len(known) == 1:
+            found += _against_average(column, *known[0], rows.averages[index])
+        elif len(known) > 1:
+            found += _spread(column, known)
     return found
+
+
+def _against_average(column: str, name: str, value: int | float, average: Number) -> list[Measure]:
+    if not average:
+        return []
+    return [Measure(f"round(({value} / {average} - 1) * 100, 1)", "against average", column, name)]
+
+
+def _spread(column: str, known: Sequence[tuple[str, int | float]]) -> list[Measure]:
+    """How far the highest lies above the lowest, under the name of the best."""
+    numbers = [value for _, value in known]
+    low, high = min(numbers), max(numbers)
+    if low <= 0:
+        return []
+    return [Measure(f"round(({high} / {low} - 1) * 100, 1)", "spread", column, _best(column, known)[0])]
+
+
+def _known(rows: Rows, index: int) -> list[tuple[str, int | float]]:
+    """The numbers of one column that are there, each with the name of its row."""
+    pairs = [(name, row[index]) for name, row in zip(rows.names, rows.values, strict=True)]
+    return [(name, value) for name, value in pairs if value is not None]
 
 
 def profile(rows: Rows, values: Mapping[str, str]) -> str:
@@ -89,17 +106,14 @@ def comparison(tables: Sequence[Rows], values: Mapping[str, str]) -> str:
 def figures(rows: Rows, values: Mapping[str, str]) -> str:
     """The numbers side by side as a Markdown table, with those in other units below their origin."""
     lines = [f"| | {' | '.join(rows.names)} |", f"|---|{'---|' * len(rows.names)}"]
-    computed = measures(rows)
+    computed: dict[tuple[str, str, str], str | None] = {}
+    for measure in measures(rows):
+        computed.setdefault((measure.kind, measure.column, measure.name), values.get(measure.expression))
     for index, column in enumerate(rows.columns):
         cells = [str(row[index]) if row[index] is not None else "–" for row in rows.values]
         lines.append(f"| {_title(column)} | {' | '.join(cells)} |")
         for kind in ("per month", "downtime"):
-            converted = [
-                values.get(
-                    next((m.expression for m in computed if (m.kind, m.column, m.name) == (kind, column, n)), "")
-                )
-                for n in rows.names
-            ]
+            converted = [computed.get((kind, column, name)) for name in rows.names]
             if any(converted):
                 lines.append(f"| … {_UNIT[kind]} | {' | '.join(cell or '–' for cell in converted)} |")
     return "\n".join(lines)
@@ -131,20 +145,15 @@ def _leads(rows: Rows) -> dict[str, list[str]]:
     """The columns in which each row is best; a shared first place counts for nobody."""
     leads: dict[str, list[str]] = {name: [] for name in rows.names} if len(rows.names) > 1 else {}
     for index, column in enumerate(rows.columns):
-        known = [(n, row[index]) for n, row in zip(rows.names, rows.values, strict=True)]
-        present = [(name, value) for name, value in known if value is not None]
-        best = _best(column, present) if len(present) > 1 else None
-        if best and [value for _, value in present].count(best[1]) == 1:
+        known = _known(rows, index)
+        best = _best(column, known) if len(known) > 1 else None
+        if best and [value for _, value in known].count(best[1]) == 1:
             leads[best[0]].append(column)
     return leads
 
 
 def _best(column: str, known: Sequence[tuple[str, int | float]]) -> tuple[str, int | float]:
     return (min if _is_lower_better(column) else max)(known, key=lambda pair: pair[1])
-
-
-def _worst(column: str, known: Sequence[tuple[str, int | float]]) -> tuple[str, int | float]:
-    return (max if _is_lower_better(column) else min)(known, key=lambda pair: pair[1])
 
 
 def _is_lower_better(column: str) -> bool:

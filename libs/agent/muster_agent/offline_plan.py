@@ -1,7 +1,7 @@
 """Planning by rules: the subjects named in a request, times the stages that the roles stand for."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from muster_agent.model import PlanBrief, RoleCard
@@ -234,25 +234,26 @@ def _ordered(tasks: list[TaskSpec]) -> list[TaskSpec]:
 def _with_more(tasks: list[TaskSpec], count: int) -> list[TaskSpec]:
     """Second looks at what stands on its own, for the same readers, until the wanted number is reached."""
     sources = [task for task in tasks if not task.dependencies]
-    again: dict[str, list[TaskSpec]] = {source.id: [] for source in sources}
+    looks: dict[str, list[TaskSpec]] = {source.id: [] for source in sources}
     for number in range(count):
         source = sources[number % len(sources)]
-        look = number // len(sources) + 2
-        update = {"id": f"{source.id}-{look}-again", "description": f"{source.description} (independent look {look})"}
-        again[source.id].append(source.model_copy(update=update))
-    return [
-        *(look for looks in again.values() for look in looks),
-        *(
-            task.model_copy(
-                update={
-                    "dependencies": tuple(
-                        x for need in task.dependencies for x in (need, *(t.id for t in again.get(need, ())))
-                    )
-                }
-            )
-            for task in tasks
-        ),
-    ]
+        looks[source.id].append(_another_look(source, len(looks[source.id]) + 2))
+    added = [look for again in looks.values() for look in again]
+    return added + [_reading_also(task, looks) for task in tasks]
+
+
+def _another_look(source: TaskSpec, number: int) -> TaskSpec:
+    task_id, description = f"{source.id}-{number}-again", f"{source.description} (independent look {number})"
+    return source.model_copy(update={"id": task_id, "description": description})
+
+
+def _reading_also(task: TaskSpec, looks: Mapping[str, Sequence[TaskSpec]]) -> TaskSpec:
+    """The task, which now waits for every look at what it waited for."""
+    needs: list[str] = []
+    for need in task.dependencies:
+        needs.append(need)
+        needs += [look.id for look in looks.get(need, ())]
+    return task.model_copy(update={"dependencies": tuple(needs)})
 
 
 def _focus(text: str) -> str:

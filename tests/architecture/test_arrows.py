@@ -1,6 +1,8 @@
 """The tree is the architecture: who may import whom, and which modules only think."""
 
 import ast
+import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +24,7 @@ MAY_IMPORT = {
     "muster_agent": {"muster_protocol", "muster_bus"},
     "muster_supervisor": {"muster_protocol", "muster_bus", "muster_client", "muster_agent"},
     "muster_worker": {"muster_protocol", "muster_bus", "muster_client", "muster_agent"},
-    "muster_coordinator": {"muster_protocol", "muster_bus", "muster_client", "muster_agent"},
+    "muster_coordinator": {"muster_protocol", "muster_bus", "muster_client"},
 }
 SERVICES = {"muster_supervisor", "muster_worker", "muster_coordinator"}
 MAY_IMPORT["muster_cli"] = {*MAY_IMPORT["muster_supervisor"], *SERVICES}
@@ -67,6 +69,15 @@ def test_arrows_point_down_only(name: str):
     ours = {module.partition(".")[0] for module in imported(MODULES[name]) if module.startswith("muster_")}
 
     assert ours <= {package, *MAY_IMPORT[package]}
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+def test_a_package_requires_none_of_ours_that_it_does_not_import(package: Path):
+    project = tomllib.loads((package.parent / "pyproject.toml").read_text())["project"]
+    required = {re.split(r"[^\w-]", name)[0].replace("-", "_") for name in project["dependencies"]}
+    named = {module.partition(".")[0] for path in package.rglob("*.py") for module in imported(path)}
+
+    assert {name for name in required if name.startswith("muster_")} <= named
 
 
 @pytest.mark.parametrize("library", sorted(ONLY_IN))

@@ -30,6 +30,7 @@ async def submit(given: Namespace) -> int:
 
 async def _ask(given: Namespace, fields: dict[str, Any]) -> int:
     from muster_cli.link import connect
+    from muster_cli.traces import traced
     from muster_cli.watch import follow
     from muster_protocol.messages import Request
 
@@ -38,7 +39,7 @@ async def _ask(given: Namespace, fields: dict[str, Any]) -> int:
     if given.budget_tokens is not None:
         fields["budget"] = {**fields.get("budget", {}), "tokens": given.budget_tokens}
     request = Request.read(json.dumps(fields).encode())
-    async with await connect(given.team) as client:
+    async with await connect(given.team) as client, traced(client):
         request_id = await client.send(request)
         if given.detach:
             print(json.dumps({"request_id": request_id}) if given.json else request_id)

@@ -15,6 +15,7 @@ from muster_cli.place import FOLDER, Lock, command
 from muster_cli.render import ending_of, show_answer
 from muster_cli.screen import Counter, screen_for
 from muster_cli.stage import Stage
+from muster_cli.traces import traced
 from muster_cli.watch import watched
 from muster_protocol.log import RequestState
 from muster_protocol.messages import Answer, AnswerStatus, Request
@@ -44,9 +45,10 @@ async def demo(given: Namespace) -> int:
         stage = Stage(folder, supervisors=2 if given.kill == "supervisor" else 1)
         try:
             await _open(out, stage, folder)
-            if given.kill is None:
-                return await _compare(out, stage)
-            return await _survive(out, stage, Fault(given.kill, stage))
+            async with traced(stage.client):
+                if given.kill is None:
+                    return await _compare(out, stage)
+                return await _survive(out, stage, Fault(given.kill, stage))
         finally:
             await stage.stop()
 

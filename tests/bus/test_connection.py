@@ -104,7 +104,17 @@ async def test_every_message_carries_its_headers(bus: Bus, other: Bus):
     headers = spy.heard[0].headers or {}
     assert (headers["sender"], headers["kind"], headers["schema"]) == ("supervisor/s1", "result", "1")
     assert (headers["request-id"], headers["Nats-Msg-Id"], headers["term"]) == ("r1", "one", "7")
-    assert headers["traceparent"].startswith("00-")
+
+
+async def test_a_trace_that_came_with_a_message_travels_on_and_none_is_made_up(bus: Bus, other: Bus):
+    spy = await Spy.on(other, "results.r1")
+    given = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+    await bus.store("results.r1", result(), request_id="r1", once="one", carrier={"traceparent": given})
+    await bus.store("results.r1", result(), request_id="r1", once="two", carrier={})
+    await other.flush()
+
+    assert [(message.headers or {}).get("traceparent") for message in spy.heard] == [given, None]
 
 
 async def test_what_nobody_waits_for_is_dropped_and_counted_while_the_broker_is_away(bus: Bus, broker: Server):

@@ -38,9 +38,10 @@ async def slow(task, ctx):
 class Here:
     """A folder with a team file, in which commands are run."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **env: str) -> None:
         self.folder = folder
-        self.env = {name: value for name, value in os.environ.items() if not name.startswith(("MUSTER_", "ANTHROPIC_"))}
+        ours = ("MUSTER_", "ANTHROPIC_", "OTEL_")
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith(ours)} | env
         (folder / "team.yaml").write_text(TEAM)
         (folder / "hands.py").write_text(HANDS)
 

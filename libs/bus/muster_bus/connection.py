@@ -109,7 +109,7 @@ class Bus:
         if once is None:
             del headers[h.MESSAGE_ID]
         body = await self._body(message, headers)
-        inject(headers, request_id, carrier)
+        inject(headers, carrier)
         return await self.publisher.store(subject, body, headers, expected=expected, patience=patience)
 
     async def outgoing(
@@ -118,7 +118,7 @@ class Bus:
         """A message ready to be stored with others by `store_all`; opened under the span that sends it."""
         headers = headers_of(message, self.sender, request_id, once)
         body = await self._body(message, headers)
-        inject(headers, request_id, carrier)
+        inject(headers, carrier)
         return subject, body, headers
 
     async def store_all(self, messages: Sequence[Outgoing]) -> list[Stored]:
@@ -135,7 +135,7 @@ class Bus:
             self.counters["events dropped"] += 1
             return
         headers = headers_of(message, sender or self.sender, request_id, once)
-        inject(headers, request_id, None)
+        inject(headers, None)
         try:
             self.nc.post(subject, message.body(), headers=headers)
         except NatsError:

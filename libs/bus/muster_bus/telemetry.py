@@ -73,18 +73,16 @@ def trace_id_of(request_id: str) -> str:
     return hashlib.sha256(request_id.encode()).hexdigest()[:32]
 
 
-def inject(headers: dict[str, str], request_id: str, carrier: Mapping[str, str] | None) -> None:
-    """Write `traceparent`: of the current span, else of the carrier, else one that the request's id names."""
+def inject(headers: dict[str, str], carrier: Mapping[str, str] | None) -> None:
+    """Write `traceparent`: of the current span, else of the carrier, else none: then whoever traces first decides."""
     if _provider is not None:
         current = trace.get_current_span().get_span_context()
         if current.is_valid:
             headers[TRACEPARENT] = f"00-{current.trace_id:032x}-{current.span_id:016x}-{current.trace_flags:02x}"
             return
     given = (carrier or {}).get(TRACEPARENT)
-    if given is None:
-        digest = hashlib.sha256(request_id.encode()).hexdigest()
-        given = f"00-{digest[:32]}-{digest[32:48]}-00"
-    headers[TRACEPARENT] = given
+    if given is not None:
+        headers[TRACEPARENT] = given
 
 
 def is_recording() -> bool:
@@ -93,7 +91,9 @@ def is_recording() -> bool:
 
 
 def is_sampled(carrier: Mapping[str, str]) -> bool:
-    """Whether the trace that a message belongs to is exported. A message without one begins its own."""
+    """Whether a span about a message would be exported. Of a message without a trace the sampler decides."""
+    if _provider is None:
+        return False
     given = carrier.get(TRACEPARENT)
     return given is None or given[-1:] not in "02468ace"  # the last bit of the flags, without the cost of a parse
 
@@ -116,7 +116,10 @@ def span(
     carrier: Mapping[str, str] | None = None,
     root: str | None = None,
 ) -> Generator[Span | None]:
-    """A span under the carrier's context, or under the current one; `root` names the request of a first span."""
+    """A span under the carrier's context, or under the current one; `root` names the request of a first span.
+
+    The sampler decides by the trace's id, which the request's id names: every service comes to the same decision.
+    """
     is_wanted = is_recording() if carrier is None else is_sampled(carrier)
     if _provider is None or not (is_wanted or (root is not None and carrier is None)):
         yield None

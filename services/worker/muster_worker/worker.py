@@ -166,6 +166,7 @@ class Worker:
             telemetry.SpanKind.CONSUMER,
             {**attributes, "messaging.nats.delivery_count": delivery.number, "muster.attempt": task.attempt},
             carrier=carrier,
+            root=task.request_id,
         ) as span:
             outcome = await self._run(running)
             if outcome.error is not None:

@@ -17,7 +17,7 @@ async def connect(team: str | None = None, url: str | None = None) -> Client:
     """A client of the broker that is meant here; raises BrokerAway."""
     muster = logging.getLogger("muster")
     if not muster.handlers:
-        muster.addHandler(logging.NullHandler())  # what a person has to know is shown, not logged
+        muster.setLevel(logging.ERROR)  # what a person has to know is shown; what broke is logged
     sender = Sender("client", f"muster-{secrets.token_hex(4)}")
     bus = await Bus.connect(url or nats_url(), sender, timeout=CONNECT_SECONDS)
     if url is None and not os.environ.get("MUSTER_NATS_URL") and read_address() is None:

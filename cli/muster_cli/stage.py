@@ -7,7 +7,8 @@ from pathlib import Path
 
 from muster_agent.team import load_team
 from muster_bus import topology
-from muster_bus.embedded import Server, free_port
+from muster_bus.embedded import Server, free_port, keep_running
+from muster_bus.owned import owned
 from muster_cli.leftover import end_leftover, pid_option
 from muster_cli.link import connect
 from muster_cli.processes import Processes
@@ -67,7 +68,7 @@ class Stage:
     def restart_broker(self, pause_seconds: float) -> None:
         """Kill it now; it comes back by itself, on the same port and the same files."""
         self.server.kill()
-        self._restarting = asyncio.create_task(self._start_broker_again(pause_seconds))
+        self._restarting = owned(keep_running(self.server, pause_seconds), "the watch over nats-server")
 
     async def stop(self) -> None:
         """Nothing is left running."""
@@ -78,10 +79,6 @@ class Stage:
             await self._client.close()
         await asyncio.to_thread(self.processes.stop_all)
         await self.server.stop()
-
-    async def _start_broker_again(self, pause_seconds: float) -> None:
-        await asyncio.sleep(pause_seconds)
-        await self.server.start()
 
 
 def _empty(folder: Path) -> None:

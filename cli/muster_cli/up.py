@@ -13,7 +13,8 @@ from pathlib import Path
 from muster_agent.team import Team, load_team
 from muster_bus import telemetry, topology
 from muster_bus.connection import Bus
-from muster_bus.embedded import Server, is_free
+from muster_bus.embedded import Server, is_free, keep_running
+from muster_bus.owned import owned
 from muster_bus.service import GRACE_SECONDS, Service, run_until_signal, set_up_logging, stop_within
 from muster_cli.consoles import console
 from muster_cli.exits import Exit
@@ -139,21 +140,12 @@ async def _house(url: str, team: Team, slots: int | None, http_port: int, say: S
 
 
 async def _stay(house: House, server: Server, welcome: Callable[[], None]) -> None:
-    guard = asyncio.create_task(_guard(server))
+    guard = owned(keep_running(server, LOOK_SECONDS), "the watch over nats-server")
     try:
         grace_seconds = number("MUSTER_GRACE_SECONDS", GRACE_SECONDS)
         await run_until_signal(house, grace_seconds=grace_seconds, ready=welcome)
     finally:
         guard.cancel()
-
-
-async def _guard(server: Server) -> None:
-    """A broker that dies is started again on the same files; nothing is lost by it."""
-    while True:
-        await asyncio.sleep(LOOK_SECONDS)
-        if server.has_ended:
-            log.warning("nats-server is gone; starting it again")
-            await server.start()
 
 
 def _welcome(

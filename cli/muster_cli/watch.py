@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import aclosing
 
+from muster_bus.owned import owned
 from muster_cli.board import Board
 from muster_cli.consoles import console
 from muster_cli.exits import exit_of
@@ -14,6 +15,7 @@ from muster_cli.live import live_tags
 from muster_cli.render import ending_of, show_answer
 from muster_cli.screen import Screen, screen_for, tell
 from muster_client import Client
+from muster_protocol.errors import BrokerAway
 from muster_protocol.log import RequestState
 from muster_protocol.messages import Answer, AnswerStatus
 
@@ -48,7 +50,7 @@ async def watched(
 ) -> Answer:
     """Put everything that happens on the board, until the answer; `then` is asked after each, and may add news."""
     with screen:
-        hints = asyncio.create_task(_hint(client, board, screen))
+        hints = owned(_hint(client, board, screen), "the hint at what is waited for")
         try:
             async with aclosing(client.happenings(board.state.request_id)) as happenings:
                 async for happening in happenings:
@@ -78,4 +80,8 @@ async def _hint(client: Client, board: Board, screen: Screen) -> None:
 async def _waited_for(client: Client, board: Board) -> str:
     if not client.bus.connected.is_set():
         return "waiting: the broker is away; the request is kept and goes on when it is back"
-    return explain(board.state, client.bus.clock.now(), await live_tags(client.bus))
+    try:
+        tags = await live_tags(client.bus)
+    except BrokerAway as error:
+        return f"waiting: {error}"
+    return explain(board.state, client.bus.clock.now(), tags)

@@ -1,15 +1,18 @@
 """The embedded server starts, or says what is in its way."""
 
 import os
+import socket
 import sys
 from pathlib import Path
 
 import pytest
 
 from muster_bus.connection import Bus
-from muster_bus.embedded import Server, find_server, free_port, is_free
+from muster_bus.embedded import Server, find_server, free_port, is_free, keep_running
+from muster_bus.owned import owned
 from muster_protocol.errors import Misconfigured
-from tests.bus.wire import put_task
+from muster_protocol.headers import Sender
+from tests.bus.wire import put_task, until
 
 
 async def test_a_port_in_use_is_an_error_in_the_servers_own_words(broker: Server, tmp_path: Path):
@@ -29,6 +32,21 @@ async def test_what_was_stored_is_there_after_a_crash(bus: Bus, broker: Server):
 
     assert broker.pid != first
     assert (await bus.nc.jetstream().stream_info("TASKS")).state.messages == 2
+
+
+async def test_a_broker_that_cannot_be_started_again_is_tried_until_it_can(
+    broker: Server, caplog: pytest.LogCaptureFixture
+):
+    broker.kill()
+    with socket.create_server(("127.0.0.1", broker.port)):
+        watch = owned(keep_running(broker, 0.01), "the watch")
+        await until(lambda: "nats-server cannot be started" in caplog.text, "the first try failed")
+    await until(lambda: not broker.has_ended, "it runs again")
+
+    bus = await Bus.connect(broker.url, Sender("tests", "t1"))
+    await bus.close()
+    assert "address already in use" in caplog.text
+    watch.cancel()
 
 
 async def test_a_stopped_server_leaves_its_port_and_can_be_stopped_again(tmp_path: Path):

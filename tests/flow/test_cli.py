@@ -149,6 +149,21 @@ def test_a_broker_that_dies_under_up_comes_back(here: Here):
     assert here.broker_pid() != before
 
 
+def test_a_broker_that_cannot_be_started_under_up_is_tried_again(alone: Here):
+    config = alone.folder / ".muster" / "nats" / "nats.conf"
+    with alone.up():
+        broker = alone.broker_pid()
+        config.unlink()
+        config.mkdir()
+        os.kill(broker, signal.SIGKILL)
+        _wait_for(alone.folder / "up.txt", "nats-server cannot be started, next try in 2 s")
+        config.rmdir()
+        _wait_for(alone.folder / "up.txt", "the broker is back")
+
+        assert alone.run("submit", "--plan", "-", text=plan(("one", "good"))).returncode == 0
+        assert alone.broker_pid() != broker
+
+
 def test_up_ends_cleanly_and_keeps_what_was_asked(alone: Here):
     with alone.up() as (process, said):
         assert "muster ask" in said

@@ -13,6 +13,7 @@ from nats.errors import Error as NatsError
 from muster_bus.bodies import MAX_INLINE, Bodies, check_size
 from muster_bus.clock import BrokerClock
 from muster_bus.lease import Delivery
+from muster_bus.owned import owned
 from muster_bus.publish import Outgoing, Publisher, Stored
 from muster_bus.read import Raw
 from muster_bus.telemetry import inject
@@ -171,7 +172,7 @@ class Bus:
             return
         self._late.append((report, once))
         if self._reporting is None or self._reporting.done():
-            self._reporting = asyncio.get_running_loop().create_task(self._report_late())
+            self._reporting = owned(self._report_late(), "the reporting of errors")
 
     async def _report_late(self) -> None:
         """One after the other, for as long as it takes."""

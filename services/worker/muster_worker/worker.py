@@ -10,6 +10,7 @@ from collections.abc import Callable
 from muster_bus import telemetry
 from muster_bus.connection import Bus, Heard, Source
 from muster_bus.lease import Delivery
+from muster_bus.owned import owned
 from muster_bus.pull import Pull
 from muster_bus.topology import lease_of, worker_consumer
 from muster_protocol import headers as h
@@ -80,7 +81,7 @@ class Worker:
         self.bus.on_reconnect(self._on_reconnect)
         await self._on_reconnect()
         await self._pull.start()
-        self._telling = asyncio.get_running_loop().create_task(self._tell_starts())
+        self._telling = owned(self._tell_starts(), "the telling of starts")
         log.info("ready: tags %s, %d slots", ", ".join(self._executor.tags), self._slots)
 
     async def stop(self, grace_seconds: float) -> None:

@@ -1,0 +1,29 @@
+"""What goes on beside its owner does not end unseen."""
+
+import asyncio
+
+import pytest
+
+from muster_bus.owned import owned
+
+
+async def test_an_error_that_ends_it_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture):
+    async def stumble() -> None:
+        raise ValueError("over a stone")
+
+    task = owned(stumble(), "the walk")
+    await asyncio.wait([task])
+
+    assert "the walk broke and goes on no more" in caplog.text
+    assert "ValueError: over a stone" in caplog.text
+
+
+async def test_neither_its_end_nor_a_cancel_is_news(caplog: pytest.LogCaptureFixture):
+    async def walk(seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    arrived, stopped = owned(walk(0), "one"), owned(walk(60), "other")
+    stopped.cancel()
+    await asyncio.wait([arrived, stopped])
+
+    assert caplog.text == ""

@@ -3,16 +3,15 @@
 import asyncio
 import json
 import urllib.request
+from collections import deque
 from dataclasses import dataclass
 from typing import Any, cast
 
 from pydantic import ValidationError
 
 from muster_bus.connection import Bus
-from muster_bus.read import Raw, read_subject
-from muster_protocol import headers as h
+from muster_client.queue import Queued, queued
 from muster_protocol.plan import Frozen
-from muster_protocol.subjects import last_token, request_id
 
 HTTP_SECONDS = 2.0
 
@@ -57,22 +56,20 @@ def _get(url: str) -> bytes:
         return reply.read()
 
 
-async def open_requests(bus: Bus) -> list[Open]:
-    """What lies in the queue, oldest first; at most a thousand."""
-    raws = await read_subject(bus.nc, "REQUESTS", "requests.*", is_page=True)
-    return [_open(raw) for raw in raws]
+async def open_requests(bus: Bus, limit: int) -> tuple[int, list[Open]]:
+    """How many lie in the queue, and the newest of them, newest first."""
+    count = 0
+    newest: deque[Queued] = deque(maxlen=limit)
+    async for request in queued(bus):
+        count += 1
+        newest.append(request)
+    return count, [Open(found.id, found.team, found.time, _about(found.body)) for found in reversed(newest)]
 
 
-def _open(raw: Raw) -> Open:
-    fields = _fields(raw.data)
-    body_id = fields.get("id")
-    name = request_id(
-        raw.headers.get(h.MESSAGE_ID), body_id if isinstance(body_id, str) else None, raw.sequence, raw.data
-    )
-    return Open(name, last_token(raw.subject), raw.time, _about(fields))
-
-
-def _about(fields: dict[str, Any]) -> str:
+def _about(body: bytes | None) -> str:
+    if body is None:
+        return "a large request"
+    fields = _fields(body)
     for kind in ("text", "plan", "map"):
         value = fields.get(kind)
         if isinstance(value, str):

@@ -17,9 +17,9 @@ from muster_cli.overview import ended_requests, open_requests
 from muster_cli.place import http_url, nats_url
 from muster_cli.render import show_answer, tasks_of
 from muster_client import Client
+from muster_client.queue import is_queued
 from muster_protocol.errors import Invalid, Misconfigured
 from muster_protocol.log import RequestState
-from muster_protocol.subjects import as_id
 
 MAX_SHOWN = 20  # the newest; each costs reading its log
 
@@ -64,14 +64,14 @@ async def _all(client: Client, is_json: bool) -> int:
     now = client.bus.clock.now()
     workers = await live_workers(client.bus)
     tags = {tag for worker in workers for tag in worker.tags}
-    found = await open_requests(client.bus)
-    rows = [(request, explain(await client.state(request.id), now, tags)) for request in reversed(found[-MAX_SHOWN:])]
+    count, newest = await open_requests(client.bus, MAX_SHOWN)
+    rows = [(request, explain(await client.state(request.id), now, tags)) for request in newest]
     ended = await ended_requests(http_url(), MAX_SHOWN)
     if is_json:
         requests = [{"request_id": r.id, "team": r.team, "text": r.text, "cause": why} for r, why in rows]
         _write(
             {
-                "open": len(found),
+                "open": count,
                 "requests": requests,
                 "ended": [request.model_dump(mode="json") for request in ended],
                 "workers": [worker.model_dump(mode="json") for worker in workers],
@@ -87,8 +87,8 @@ async def _all(client: Client, is_json: bool) -> int:
     for request, why in rows:
         table.add_row(request.id, f"{max(0.0, now - request.since):.0f} s", _short(request.text), why)
     out.print(table if rows else "no open request", highlight=False)
-    if len(found) > len(rows):
-        out.print(f"… and {len(found) - len(rows)} older ones", style="dim")
+    if count > len(rows):
+        out.print(f"… and {count - len(rows)} older ones", style="dim")
     if ended:
         table = _table("ended request", "status", "tasks done", "seconds")
         for request in ended:
@@ -127,7 +127,7 @@ async def _check_provisioned(client: Client) -> None:
 async def _known(client: Client, name: str) -> RequestState:
     """The state of a request; without a log it either waits for a supervisor or does not exist."""
     state = await client.state(name)
-    if state.last_sequence or as_id(name) in {request.id for request in await open_requests(client.bus)}:
+    if state.last_sequence or await is_queued(client.bus, state.request_id):
         return state
     raise Invalid(f"no request {name} is known at this broker; `muster status` lists the open ones", "ID")
 

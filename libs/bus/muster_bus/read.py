@@ -53,6 +53,12 @@ async def read_subject(
     raise BrokerAway(f"{stream} could not be read")
 
 
+async def next_page(nc: Client, stream: str, subject: str, after: int) -> list[Raw]:
+    """The next messages of a subject, at most a thousand from any replica; none when the leader has no more."""
+    page = await read_subject(nc, stream, subject, after, is_page=True)
+    return page or await read_subject(nc, stream, subject, after, fresh=True)
+
+
 class _Unavailable(Exception):
     """The server cannot answer now."""
 

@@ -4,8 +4,9 @@ import time
 from collections.abc import Awaitable, Callable
 
 from muster_bus.connection import Bus, Source
-from muster_bus.read import Raw, read_subject
+from muster_bus.read import Raw, next_page, read_subject
 from muster_bus.topology import last_sequence
+from muster_client.queue import queued
 from muster_coordinator.hearing import Hearing
 from muster_protocol import headers as h
 from muster_protocol import subjects
@@ -28,7 +29,7 @@ class Trail:
         """Take the next page; False when the stream's leader has no more."""
         if self._after is None:
             self._after = max(0, await last_sequence(self._bus, self._stream) - self._tail)
-        page = await _next_page(self._bus, self._stream, self._subject, self._after)
+        page = await next_page(self._bus.nc, self._stream, self._subject, self._after)
         for raw in page:
             await self._take(raw)
             self._after = raw.sequence
@@ -55,11 +56,8 @@ class CatchingUp:
 
     async def waiting_requests(self) -> None:
         """What lies in REQUESTS is asked and not answered, taken or not."""
-        after = 0
-        while page := await read_subject(self._bus.nc, "REQUESTS", "requests.*", after, is_page=True):
-            for raw in page:
-                await self._take_request(raw)
-            after = page[-1].sequence
+        async for request in queued(self._bus):
+            self._hearing.picture.expect(request.id, request.team)
 
     async def unread_log(self) -> None:
         """Read on in the log that has waited longest."""
@@ -86,7 +84,7 @@ class CatchingUp:
         if subject not in self._audited and len(self._audited) >= MAX_AUDITED:
             del self._audited[next(iter(self._audited))]
         stream, after = STREAMS[subject.partition(".")[0]], self._audited.get(subject, 0)
-        while page := await _next_page(self._bus, stream, subject, after):
+        while page := await next_page(self._bus.nc, stream, subject, after):
             for raw in page:
                 await self._take(raw)
                 self._audited[subject] = after = raw.sequence
@@ -131,9 +129,3 @@ class CatchingUp:
     async def _take_error(self, raw: Raw) -> None:
         if once := raw.headers.get(h.MESSAGE_ID):
             self._hearing.refusals.told(once)
-
-
-async def _next_page(bus: Bus, stream: str, subject: str, after: int) -> list[Raw]:
-    """At the end the leader is asked: a replica may lag, and whoever reads on would never learn what it had not yet."""
-    page = await read_subject(bus.nc, stream, subject, after, is_page=True)
-    return page or await read_subject(bus.nc, stream, subject, after, fresh=True)

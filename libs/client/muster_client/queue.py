@@ -1,0 +1,39 @@
+"""The queue of requests: what was asked and is not answered yet, whether somebody has taken it or not."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from muster_bus.connection import Bus
+from muster_bus.read import next_page
+from muster_protocol import headers as h
+from muster_protocol.subjects import last_token
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A request as it lies in the queue."""
+
+    id: str
+    team: str
+    time: float  # broker time
+    body: bytes | None  # None when it lies elsewhere
+
+
+async def queued(bus: Bus) -> AsyncGenerator[Queued]:
+    """Every request in the queue, oldest first, read page by page: all of them may not fit into memory."""
+    after = 0
+    while page := await next_page(bus.nc, "REQUESTS", "requests.*", after):
+        for raw in page:
+            request_id = h.request_id_of(raw.headers, raw.sequence, raw.data)
+            body = None if h.BODY_REF in raw.headers else raw.data
+            yield Queued(request_id, last_token(raw.subject), raw.time, body)
+        after = page[-1].sequence
+
+
+async def is_queued(bus: Bus, request_id: str) -> bool:
+    async with aclosing(queued(bus)) as requests:
+        async for request in requests:
+            if request.id == request_id:
+                return True
+    return False

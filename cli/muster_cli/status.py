@@ -17,9 +17,10 @@ from muster_cli.overview import ended_requests, open_requests
 from muster_cli.place import http_url, nats_url
 from muster_cli.render import show_answer, tasks_of
 from muster_client import Client
-from muster_client.queue import is_queued
-from muster_protocol.errors import Invalid, Misconfigured
+from muster_client.queue import check_known
+from muster_protocol.errors import Misconfigured
 from muster_protocol.log import RequestState
+from muster_protocol.subjects import as_id
 
 MAX_SHOWN = 20  # the newest; each costs reading its log
 
@@ -126,10 +127,8 @@ async def _check_provisioned(client: Client) -> None:
 
 async def _known(client: Client, name: str) -> RequestState:
     """The state of a request; without a log it either waits for a supervisor or does not exist."""
-    state = await client.state(name)
-    if state.last_sequence or await is_queued(client.bus, state.request_id):
-        return state
-    raise Invalid(f"no request {name} is known at this broker; `muster status` lists the open ones", "ID")
+    await check_known(client.bus, as_id(name))
+    return await client.state(name)
 
 
 def _write(document: dict[str, Any]) -> None:

@@ -247,8 +247,35 @@ async def test_a_wrong_field_is_named(client: Client):
 
 
 async def test_no_answer_in_time_is_a_timeout(client: Client):
-    with pytest.raises(TimeoutError, match="no answer to r1"):
-        await client.answer("r1", timeout=0.2)
+    request_id = await client.submit("hello")
+
+    with pytest.raises(TimeoutError, match=f"no answer to {request_id}"):
+        await client.answer(request_id, timeout=0.2)
+
+
+async def test_a_request_that_nobody_knows_is_not_waited_for(client: Client):
+    await client.submit("another one")
+
+    with pytest.raises(Invalid, match="no request 'nix' is known here"):
+        await client.answer("nix", timeout=10)
+    with pytest.raises(Invalid, match="no request 'nix' is known here"):
+        await anext(client.results("nix"))
+    with pytest.raises(Invalid, match="no request 'nix' is known here"):
+        await anext(client.happenings("nix"))
+
+
+async def test_a_queued_request_of_another_client_is_waited_for(client: Client, owner: Bus, server: Server):
+    async with await Client.connect(server.url) as asker:
+        request_id = await asker.submit("what is it?")
+    with pytest.raises(TimeoutError):
+        await client.answer(request_id, timeout=0.5)
+
+    waiting = asyncio.create_task(client.answer(request_id, timeout=10))
+    hand = Owner(owner, request_id)
+    await hand.plan()
+    await hand.answer("it is this")
+
+    assert (await waiting).text == "it is this"
 
 
 async def test_headers_are_heard_as_the_broker_s_own_client_hears_them(owner: Bus, server: Server):

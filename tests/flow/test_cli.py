@@ -100,7 +100,7 @@ def test_an_unknown_request_is_said_to_be_unknown(here: Here):
 
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr.count("\n") == 1
-    assert "no request nix is known" in ran.stderr
+    assert "no request 'nix' is known" in ran.stderr
 
 
 def test_ctrl_c_leaves_the_request_running_and_says_so(here: Here):

@@ -5,6 +5,7 @@ import math
 import os
 import secrets
 import time
+from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from types import TracebackType
@@ -27,6 +28,7 @@ DEFAULT_URL = "nats://127.0.0.1:4222"
 CONNECT_SECONDS = 4.0  # somebody may be sitting in front of it
 PATIENCE_SECONDS = 30.0  # a broker that restarts is back within seconds, a cluster elects within ten
 NO_STREAM_SECONDS = 5.0  # a broker that is just starting has its streams after a second
+MAX_REMEMBERED = 10_000
 
 
 class Client:
@@ -36,6 +38,7 @@ class Client:
         self.bus = bus
         self.team = team
         self._longest_deadline: float | None = None
+        self._sent: OrderedDict[str, None] = OrderedDict()  # known to be kept: no need to look for them in the queue
 
     @classmethod
     async def connect(cls, url: str | None = None, *, team: str = "default", name: str = "client") -> Self:
@@ -87,12 +90,14 @@ class Client:
         attributes = telemetry.attributes_of("publish", subject, "requests.{team}", request_id)
         with telemetry.span("publish requests.{team}", telemetry.SpanKind.PRODUCER, attributes, root=request_id):
             await self._store(subject, request, request_id, once)
+        self._remember(request_id)
         return request_id
 
     async def happenings(self, request_id: str) -> AsyncGenerator[Happening]:
         """The log from its beginning, gap-free and in order, with the events of now; ends after the answer."""
         state = RequestState(subjects.as_id(request_id))
-        following = Following(self.bus, state.request_id, has_events=True)
+        is_known = state.request_id in self._sent
+        following = Following(self.bus, state.request_id, is_known=is_known, has_events=True)
         async with aclosing(following.happenings()) as happenings:
             async for happening in happenings:
                 if isinstance(happening, Entry):
@@ -104,7 +109,7 @@ class Client:
     async def results(self, request_id: str) -> AsyncGenerator[Result]:
         """Each result that counts, as it lands; ends with the answer."""
         state = RequestState(subjects.as_id(request_id))
-        following = Following(self.bus, state.request_id)
+        following = Following(self.bus, state.request_id, is_known=state.request_id in self._sent)
         async with aclosing(following.happenings()) as happenings:
             async for happening in happenings:
                 if not isinstance(happening, Entry):
@@ -117,7 +122,7 @@ class Client:
                     return
 
     async def answer(self, request_id: str, timeout: float | None = None) -> Answer:
-        """Wait for the answer; TimeoutError after `timeout` seconds."""
+        """Wait for the answer; TimeoutError after `timeout` seconds, Invalid when no such request is known."""
         try:
             async with asyncio.timeout(timeout):
                 return await self._answer(subjects.as_id(request_id))
@@ -154,7 +159,8 @@ class Client:
     async def _answer(self, request_id: str) -> Answer:
         # Whose answer counts depends on who took the request last, and on nothing else.
         state = RequestState(request_id)
-        following = Following(self.bus, request_id, kinds=(Taken.kind, Answer.kind))
+        is_known = request_id in self._sent
+        following = Following(self.bus, request_id, is_known=is_known, kinds=(Taken.kind, Answer.kind))
         async with aclosing(following.happenings()) as happenings:
             async for happening in happenings:
                 if isinstance(happening, Entry):
@@ -162,6 +168,11 @@ class Client:
                 if state.answer is not None:
                     return state.answer
         raise BrokerAway("the connection is closed")
+
+    def _remember(self, request_id: str) -> None:
+        self._sent[request_id] = None
+        if len(self._sent) > MAX_REMEMBERED:
+            self._sent.popitem(last=False)
 
     async def _check_deadline(self, request: Request) -> None:
         if request.deadline_seconds is None:

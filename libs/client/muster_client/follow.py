@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from muster_bus.connection import Bus, Heard, Source
 from muster_bus.log import STREAM, read_entry
 from muster_bus.read import Raw, read_subject, timestamp
+from muster_client.queue import check_known
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Invalid
@@ -43,19 +44,29 @@ class Following:
     """One request's log from the beginning, and its events from now on if they are wanted."""
 
     def __init__(
-        self, bus: Bus, request_id: str, *, kinds: Collection[str] = LOG_KINDS, has_events: bool = False
+        self,
+        bus: Bus,
+        request_id: str,
+        *,
+        is_known: bool,
+        kinds: Collection[str] = LOG_KINDS,
+        has_events: bool = False,
     ) -> None:
         self._bus = bus
         self._request_id = request_id
         self._kinds = frozenset(kinds)
         self._has_events = has_events
+        self._is_known = is_known
         self._last = 0
         self._has_gap = True  # what is there already has not been read
         self._waiting: deque[Raw | Told] = deque()
         self._news = asyncio.Event()
 
     async def happenings(self) -> AsyncGenerator[Happening]:
-        """Every entry of the wanted kinds, and the events between them; it never ends by itself."""
+        """Every entry of the wanted kinds, and the events between them; it never ends by itself.
+
+        Raises Invalid when nobody has heard of the request.
+        """
         async with AsyncExitStack() as stack:
             live = await self._bus.subscribe(subjects.live(self._request_id), self._on_live)
             stack.push_async_callback(self._bus.unsubscribe, live)
@@ -67,7 +78,11 @@ class Following:
             while True:
                 async for happening in self._new():
                     yield happening
-                await self._wait()
+                if self._is_known or self._last:
+                    await self._wait()
+                else:
+                    await check_known(self._bus, self._request_id)
+                    self._is_known = self._has_gap = True  # it may have got its log meanwhile
 
     async def _new(self) -> AsyncGenerator[Happening]:
         while self._has_gap or self._waiting:

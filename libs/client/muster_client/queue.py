@@ -5,9 +5,11 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from muster_bus.connection import Bus
+from muster_bus.log import STREAM
 from muster_bus.read import next_page
 from muster_protocol import headers as h
-from muster_protocol.subjects import last_token
+from muster_protocol.errors import Invalid
+from muster_protocol.subjects import last_token, results
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +39,15 @@ async def is_queued(bus: Bus, request_id: str) -> bool:
             if request.id == request_id:
                 return True
     return False
+
+
+async def check_known(bus: Bus, request_id: str) -> None:
+    """Refuse an id that has no log and is not in the queue: nothing will ever be heard of it."""
+    # What is answered between the first two looks has a log at the third: nobody acks a request without one.
+    if await _has_log(bus, request_id) or await is_queued(bus, request_id) or await _has_log(bus, request_id):
+        return
+    raise Invalid(f"no request {request_id!r} is known here: it was never asked, or its log is too old to be kept")
+
+
+async def _has_log(bus: Bus, request_id: str) -> bool:
+    return bool(await next_page(bus.nc, STREAM, results(request_id), 0))

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from muster_bus.workers import live_workers
 from muster_client import Happening
+from muster_client.queue import check_known
 from muster_coordinator.reading import errors, shown
 from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.fields import check_spelling
@@ -169,13 +170,12 @@ def _add_watching(app: FastAPI, coordinator: "Coordinator") -> None:
 
 async def _known(coordinator: "Coordinator", request_id: str) -> None:
     """404 unless the request has a log or waits for its first taker."""
-    request_id = as_id(request_id)
-    picture = coordinator.hearing.picture
-    if picture.get(request_id) is not None or await coordinator.has_log(request_id):
+    if coordinator.hearing.picture.get(as_id(request_id)) is not None:
         return
-    await coordinator.refresh_waiting()
-    if picture.get(request_id) is None:
-        raise HTTPException(404, f"there is no request {request_id!r}: it was never asked, or its log is too old")
+    try:
+        await check_known(coordinator.bus, as_id(request_id))
+    except Invalid as unknown:
+        raise HTTPException(404, unknown.reason) from None
 
 
 async def server_sent(happenings: AsyncGenerator[Happening], stopping: asyncio.Event) -> AsyncGenerator[str]:

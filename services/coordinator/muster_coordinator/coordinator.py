@@ -7,7 +7,6 @@ from collections import deque
 from contextlib import AsyncExitStack
 
 from muster_bus.connection import Bus
-from muster_bus.read import read_subject
 from muster_bus.service import Health
 from muster_client import Client
 from muster_coordinator.catching_up import CatchingUp
@@ -81,9 +80,6 @@ class Coordinator:
     async def refresh_waiting(self) -> None:
         """Look again for requests that nobody has taken yet."""
         await self._catching_up.waiting_requests()
-
-    async def has_log(self, request_id: str) -> bool:
-        return bool(await read_subject(self.bus.nc, "RESULTS", subjects.results(request_id), is_page=True))
 
     async def _on_reconnect(self) -> None:
         self.hearing.picture.doubt()

@@ -29,7 +29,7 @@ async def follow(client: Client, request_id: str, is_json: bool) -> int:
     errors.print(f"request {request_id}", style="dim", highlight=False)
     try:
         answer = await watched(client, board, screen_for(errors, board))
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, BrokerAway):
         errors.print(
             f"the request goes on: `muster status {request_id}` shows it, `muster cancel {request_id}` ends it",
             highlight=False,

@@ -69,6 +69,10 @@ class Here:
                 text=True,
             )
 
+    def said(self, command: str) -> str:
+        """What a command that was started has said on standard error."""
+        return (self.folder / f"{command}.txt").read_text()
+
     def document(self, *words: str) -> dict[str, Any]:
         ran = self.run(*words, "--json")
         assert ran.returncode == 0, ran.stderr

@@ -42,15 +42,17 @@ async def read_subject(
 
     A page is at most the first thousand, for readers of what may not fit into memory.
     """
+    reason = ""
     for _ in range(TRIES):
         try:
             found = await _read_direct(nc, stream, subject, after, is_page)
             if fresh:
                 found += await _read_at_leader(nc, stream, subject, found[-1].sequence if found else after)
             return found
-        except (TimeoutError, NatsError, _Unavailable):
+        except (TimeoutError, NatsError, _Unavailable) as error:
+            reason = str(error) or "no answer in time"
             await asyncio.sleep(PAUSE_SECONDS)
-    raise BrokerAway(f"{stream} could not be read")
+    raise BrokerAway(f"{stream} could not be read: {reason}")
 
 
 async def next_page(nc: Client, stream: str, subject: str, after: int) -> list[Raw]:
@@ -82,7 +84,7 @@ async def _read_direct(nc: Client, stream: str, subject: str, after: int, is_pag
                 if status == "404":
                     return found
                 if status != "204":
-                    raise _Unavailable(status)
+                    raise _Unavailable(f"the broker answers with status {status}")
                 pending = int(headers.get("Nats-Num-Pending", "0"))
                 break
             if pending == 0 or is_page:

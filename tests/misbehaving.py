@@ -10,6 +10,11 @@ from muster_agent.functions import Context
 from muster_protocol.messages import Task
 from tests.acting import FOLDER, trace
 
+RAISED = {
+    "a name that is no Unicode": FileNotFoundError("no such file: \udcff"),
+    "what is no Exception": GeneratorExit("enough"),
+}
+
 
 async def misbehave(task: Task, _ctx: Context) -> Any:
     orders: dict[str, Any] = json.loads(task.description)
@@ -19,8 +24,13 @@ async def misbehave(task: Task, _ctx: Context) -> Any:
             helper = asyncio.create_task(asyncio.sleep(10))
             helper.cancel()
             return await helper
-        case "name a file that is no Unicode":
-            raise FileNotFoundError("no such file: \udcff")
+        case "cancel its own task":
+            current = asyncio.current_task()
+            assert current is not None
+            current.cancel()
+            return await asyncio.sleep(10)
+        case "raise":
+            raise RAISED[orders["what"]]
         case "nest":
             output: Any = "at the bottom"
             for _ in range(orders["levels"]):

@@ -14,13 +14,17 @@ from muster_bus.lease import Lease
 from muster_bus.log import RequestLog
 from muster_bus.service import Service, leave, run_until_signal, set_up_logging
 from muster_protocol.headers import Sender
+from muster_protocol.messages import Request
 
 
 def die_at(point: str) -> None:
-    """`before:KIND` or `after:KIND` of a log entry, or `before:ack`."""
+    """`before:KIND` or `after:KIND` of a log entry, `before:ack`, or `before:read` of a request."""
     when, _, what = point.partition(":")
     if what == "ack":
         _die_before(Lease, "ack")
+        return
+    if what == "read":
+        _die_before(Request, "read")
         return
 
     def is_meant(arguments: tuple[Any, ...]) -> bool:

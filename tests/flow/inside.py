@@ -13,7 +13,7 @@ from muster_bus.lease import Delivery, Keeper, Lease
 from muster_bus.pull import Pull
 from muster_protocol import subjects
 from muster_protocol.headers import Sender
-from muster_protocol.messages import Request, Result, ResultStatus, Task
+from muster_protocol.messages import Failure, Request, Result, ResultStatus, Task
 from muster_protocol.plan import Plan, TaskSpec
 from muster_supervisor.owner import Means, Owner
 from muster_supervisor.supervisor import Supervisor
@@ -99,9 +99,18 @@ async def put_task(muster: Muster, task: Task) -> None:
     await muster.bus.store(subjects.tasks(task.tag), task, request_id=task.request_id, once=task.once)
 
 
-async def put_result(muster: Muster, request_id: str, task_id: str, status: ResultStatus) -> None:
+async def put_result(
+    muster: Muster, request_id: str, task_id: str, status: ResultStatus, error: Failure | None = None
+) -> None:
     result = Result(
-        request_id=request_id, task_id=task_id, attempt=1, status=status, output="found", worker="w1", role="acting"
+        request_id=request_id,
+        task_id=task_id,
+        attempt=1,
+        status=status,
+        output=None if error else "found",
+        error=error,
+        worker="w1",
+        role="acting",
     )
     await muster.bus.store(subjects.results(request_id), result, request_id=request_id, once=f"{request_id}.{task_id}")
 

@@ -49,6 +49,24 @@ async def test_a_cancel_on_another_request_s_subject_stops_nothing(muster: Muste
     assert muster.executions(request) == {"a": 1}
 
 
+async def test_a_cancel_that_was_never_stored_stops_nothing(muster: Muster) -> None:
+    await muster.client.cancel("nobody")
+    await muster.leave_room_for("CONTROL", messages=1)
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+    request = await muster.submit([{"id": "a", "does": {"until": "go"}}])
+    await muster.until(lambda: muster.executions(request)["a"] == 1, "it runs")
+
+    cancel = json.dumps({"request_id": request}).encode()
+    await muster.bus.nc.publish(f"control.{request}", cancel, headers={"sender": "client/c1", "kind": "cancel"})
+    await muster.bus.flush()
+    await muster.answer(await muster.submit([{"id": "later"}]))  # by now the worker has heard it
+    muster.say("go")
+
+    assert (await muster.answer(request)).status is AnswerStatus.DONE
+    assert muster.executions(request) == {"a": 1}
+
+
 # ── full streams ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -126,7 +144,9 @@ async def test_takeovers_that_wait_for_room_in_tasks_keep_nobody_from_being_take
 
 ODD = {
     "itself": (orders(does="cancel itself"), "cancelled"),
-    "name": (orders(does="name a file that is no Unicode"), "FileNotFoundError"),
+    "own-task": (orders(does="cancel its own task"), "the role cancelled its own task"),
+    "base": (orders(does="raise", what="what is no Exception"), "GeneratorExit"),
+    "name": (orders(does="raise", what="a name that is no Unicode"), "FileNotFoundError"),
     "deep": (orders(does="nest", levels=230), "recursion"),
     "deeper": (orders(does="nest", levels=600), "recursion"),
     "number": (orders(does="count far"), "digits"),

@@ -58,6 +58,23 @@ async def test_the_requests_of_a_stopped_supervisor_are_handed_back_with_a_note(
     assert (state.owner, state.fruitless_takes(again.number)) == (None, 0)
 
 
+async def test_a_request_that_waits_to_be_refused_is_handed_back_by_a_stopped_supervisor(
+    patient_muster: Muster,
+) -> None:
+    muster = patient_muster
+    await muster.publish("results.another", b"{}", None)
+    await muster.leave_room_for("RESULTS", messages=1)
+    await muster.start("supervisor", "s1", "--grace", "6")
+    await muster.publish("requests.default", b"no request", None)
+    await muster.until(lambda: "refused" in muster.said_by("s1"), "it is being refused")
+
+    muster.signal("s1", signal.SIGTERM)
+    assert await muster.ended("s1") == 0
+
+    (again,) = await next_deliveries(muster, "REQUESTS", "s_default", 1, within=20)
+    assert again.number == 2
+
+
 async def test_a_request_that_was_only_handed_back_unseen_is_no_poison(patient_muster: Muster) -> None:
     muster = patient_muster
     request = await muster.submit([{"id": "a"}])

@@ -1,5 +1,7 @@
 """I1: a request whose publish was acked gets exactly one answer, whatever process dies."""
 
+import signal
+
 import pytest
 
 from muster_protocol.messages import Answer, AnswerStatus, PlanMade
@@ -137,6 +139,23 @@ async def test_a_request_that_kills_its_supervisor_every_time_is_answered_as_poi
 
     assert answer.status is AnswerStatus.FAILED
     assert "poison" in answer.text
+
+
+async def test_a_supervisor_that_hangs_again_and_again_makes_no_poison_of_what_it_attends(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+    request = await muster.submit([{"id": "a", "does": {"until": "go"}}])
+    await muster.until_log(request, lambda state: state.in_flight == 1)
+
+    for _ in range(5):
+        before = (await muster.state(request)).delivery
+        muster.signal("s1", signal.SIGSTOP)
+        await muster.past_lease()
+        muster.signal("s1", signal.SIGCONT)
+        await muster.until_log(request, lambda state, before=before: state.delivery > before)
+    muster.say("go")
+
+    assert (await muster.answer(request)).status is AnswerStatus.DONE
 
 
 async def test_a_task_that_kills_its_worker_every_time_fails_and_its_neighbour_goes_on(muster: Muster) -> None:

@@ -1,5 +1,6 @@
 """I4: nothing that a request waits for, in itself or beside it, keeps its answer past the deadline."""
 
+import asyncio
 import time
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from muster_agent.model import choose_model
 from muster_protocol.messages import AnswerStatus, ResultStatus
 from muster_supervisor.decide import GiveAnswer, MakePlan, due
+from tests.bus.wire import until_asked
 from tests.flow.inside import Silent, connected, owner_of, put_result, put_task, supervising, task_of
 from tests.harness import LEASE_SECONDS, Muster
 
@@ -50,6 +52,35 @@ async def test_the_owner_of_a_request_that_waited_long_has_time_for_as_long_as_i
         assert due(owner.state, last - 0.2) == [MakePlan()]
         assert due(owner.state, last + 0.2) == [GiveAnswer(AnswerStatus.FAILED, "the deadline was reached")]
         await owner.close()
+
+
+async def test_requests_that_wait_for_a_model_hold_up_none_that_needs_it_not(muster: Muster) -> None:
+    await muster.start("worker", "w1")
+    async with supervising(muster, Silent()):
+        thinking = [await muster.client.submit(f"think of {n}") for n in range(16)]
+        for request in thinking:
+            await muster.until_log(request, lambda state: state.owner is not None)
+
+        request = await muster.submit([{"id": "a"}], deadline_seconds=30)
+        answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.DONE
+
+
+async def test_many_who_speak_on_control_are_read_once_and_not_once_for_each(muster: Muster) -> None:
+    async with supervising(muster, choose_model("offline", {})) as supervisor:
+        request = await muster.submit([{"id": "waits"}])
+        await muster.until_log(request, lambda state: state.in_flight == 1)
+        before = supervisor.bus.nc.stats["in_msgs"]
+
+        headers = {"sender": "client/c", "kind": "nonsense"}
+        await asyncio.gather(*(muster.publish(f"control.{request}", b"{}", headers) for _ in range(200)))
+
+        async def are_reported() -> bool:
+            return len(await muster.errors()) == 200
+
+        await until_asked(are_reported, "all are reported")
+        assert supervisor.bus.nc.stats["in_msgs"] - before < 5000  # 200 heard, read and reported; by each: 20,000
 
 
 async def test_requests_that_wait_for_workers_keep_no_other_from_being_answered(muster: Muster) -> None:

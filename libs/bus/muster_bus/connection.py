@@ -145,6 +145,7 @@ class Bus:
     async def report(self, reason: str, source: "Source", *, request_id: str | None = None) -> None:
         """Put something that cannot be used on `errors`; several readers of one message report it once."""
         once = f"{source.stream}.{source.sequence}"
+        request_id = subjects.as_id(request_id) if request_id else None  # what a bad message claims goes into a header
         if self.clock.now() - source.time > RECENT_SECONDS and await self._told.has(once):
             return
         self.counters["errors reported"] += 1
@@ -158,6 +159,9 @@ class Bus:
             request_id=request_id,
             excerpt=source.data[:EXCERPT].decode(errors="replace"),
         )
+        if self._late:  # ERRORS takes nothing now: one reader waits for it once, not once for each message
+            self._report_later(report, once, BrokerAway("earlier reports wait"))
+            return
         try:
             await self.store(subjects.ERRORS, report, request_id=request_id or "", once=once, patience=REPORT_SECONDS)
         except BrokerAway as error:

@@ -141,9 +141,10 @@ class RequestLog:
         except TimeoutError:
             return False
         self._changed.clear()
-        while self._has_gap:  # again when an entry came while the log was read
+        if self._has_gap:
             await self.refresh()
-            self._changed.clear()
+            if not self._has_gap:  # else an entry came meanwhile: that is the next news, not a reason to stay here
+                self._changed.clear()
         return True
 
     def wake(self) -> None:

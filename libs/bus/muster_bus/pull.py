@@ -239,7 +239,9 @@ class Pull:
     async def _run(self, delivery: Delivery) -> None:
         try:
             await self._handler(delivery)
-        except Exception:
+        except asyncio.CancelledError:
+            raise  # whoever cancels settles it
+        except BaseException:
             delivery.lease.drop()  # kept alive without a handler, it would never come again
             raise
 

@@ -95,28 +95,37 @@ async def _read_direct(nc: Client, stream: str, subject: str, after: int, is_pag
 
 
 async def _read_at_leader(nc: Client, stream: str, subject: str, after: int) -> list[Raw]:
+    """Up to what the leader has now: what comes meanwhile is for the next read, or a flood would keep this one here."""
     found: list[Raw] = []
-    while True:
-        ask = json.dumps({"seq": after + 1, "next_by_subj": subject}).encode()
-        try:
-            reply = await nc.request(f"$JS.API.STREAM.MSG.GET.{stream}", ask, timeout=READ_SECONDS)
-        except NoRespondersError:
-            raise _Unavailable("no leader") from None
-        answer: dict[str, Any] = json.loads(reply.data)
-        if "error" in answer:
-            if answer["error"].get("code") == 404:
-                return found
-            raise _Unavailable(answer["error"].get("description", ""))
-        stored = answer["message"]
-        raw = Raw(
-            stored["seq"],
-            timestamp(stored["time"]),
-            stored["subject"],
-            header_lines(base64.b64decode(stored.get("hdrs", "")).removeprefix(PLAIN)),
-            base64.b64decode(stored.get("data", "")),
-        )
+    newest = await _get(nc, stream, {"last_by_subj": subject})
+    while newest is not None and after < newest.sequence:
+        raw = await _get(nc, stream, {"seq": after + 1, "next_by_subj": subject})
+        if raw is None:
+            break  # deleted meanwhile
         found.append(raw)
         after = raw.sequence
+    return found
+
+
+async def _get(nc: Client, stream: str, which: dict[str, object]) -> Raw | None:
+    """One message, as the stream's leader has it."""
+    try:
+        reply = await nc.request(f"$JS.API.STREAM.MSG.GET.{stream}", json.dumps(which).encode(), timeout=READ_SECONDS)
+    except NoRespondersError:
+        raise _Unavailable("no leader") from None
+    answer: dict[str, Any] = json.loads(reply.data)
+    if "error" in answer:
+        if answer["error"].get("code") == 404:
+            return None
+        raise _Unavailable(answer["error"].get("description", ""))
+    stored = answer["message"]
+    return Raw(
+        stored["seq"],
+        timestamp(stored["time"]),
+        stored["subject"],
+        header_lines(base64.b64decode(stored.get("hdrs", "")).removeprefix(PLAIN)),
+        base64.b64decode(stored.get("data", "")),
+    )
 
 
 def _raw(message: Msg) -> Raw:

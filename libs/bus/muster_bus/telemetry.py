@@ -5,6 +5,7 @@ Without an endpoint nothing of the SDK is imported and a span costs nothing; the
 
 import hashlib
 import os
+import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
 TRACEPARENT = "traceparent"
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 DEFAULTS = {
     "OTEL_EXPORTER_OTLP_TIMEOUT": "3",  # seconds: a dead collector must not hold up a stop
     "OTEL_BSP_SCHEDULE_DELAY": "1000",  # milliseconds
@@ -80,8 +82,8 @@ def inject(headers: dict[str, str], carrier: Mapping[str, str] | None) -> None:
         if current.is_valid:
             headers[TRACEPARENT] = f"00-{current.trace_id:032x}-{current.span_id:016x}-{current.trace_flags:02x}"
             return
-    given = (carrier or {}).get(TRACEPARENT)
-    if given is not None:
+    given = (carrier or {}).get(TRACEPARENT, "")
+    if _TRACEPARENT.fullmatch(given):  # it goes into every message of the request: nothing else may
         headers[TRACEPARENT] = given
 
 
@@ -103,8 +105,8 @@ def current_trace_id(carrier: Mapping[str, str] | None, request_id: str) -> str:
     context = trace.get_current_span().get_span_context()
     if context.is_valid:
         return f"{context.trace_id:032x}"
-    parts = ((carrier or {}).get(TRACEPARENT) or "").split("-")
-    return parts[1] if len(parts) == 4 else trace_id_of(request_id)
+    given = _TRACEPARENT.fullmatch((carrier or {}).get(TRACEPARENT, ""))
+    return given[1] if given else trace_id_of(request_id)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from muster_protocol.plan import Frozen, MapOver, Plan
 from muster_protocol.subjects import RequestId, Tag, TaskId, TeamName
 
 Output = Any  # what a role returned: JSON
+MOST = 10**12  # of anything that is added up: no sum of them is more than a number can say
 
 
 class Message(Frozen):
@@ -49,10 +50,10 @@ def invalid(error: ValidationError) -> Invalid:
 class Usage(Frozen):
     """What work cost."""
 
-    input_tokens: int = Field(default=0, ge=0)
-    output_tokens: int = Field(default=0, ge=0)
-    usd: float = Field(default=0.0, ge=0)
-    model_calls: int = Field(default=0, ge=0)
+    input_tokens: int = Field(default=0, ge=0, le=MOST)
+    output_tokens: int = Field(default=0, ge=0, le=MOST)
+    usd: float = Field(default=0.0, ge=0, le=MOST)
+    model_calls: int = Field(default=0, ge=0, le=MOST)
 
     @property
     def tokens(self) -> int:
@@ -62,10 +63,10 @@ class Usage(Frozen):
         if not (other.input_tokens or other.output_tokens or other.usd or other.model_calls):
             return self  # most results of plain functions cost nothing, and the fold adds every one of them
         return Usage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            usd=self.usd + other.usd,
-            model_calls=self.model_calls + other.model_calls,
+            input_tokens=min(MOST, self.input_tokens + other.input_tokens),
+            output_tokens=min(MOST, self.output_tokens + other.output_tokens),
+            usd=min(MOST, self.usd + other.usd),
+            model_calls=min(MOST, self.model_calls + other.model_calls),
         )
 
 
@@ -267,7 +268,7 @@ class Result(Message):
     role: str
     delivery: int = 1
     usage: Usage = Usage()
-    seconds: float = 0.0
+    seconds: float = Field(default=0.0, ge=0, le=MOST)
     tool_calls: tuple[dict[str, Any], ...] = ()
 
     @property

@@ -1,14 +1,17 @@
 """A plan: tasks as a directed acyclic graph, in the words of the book; and the map that unfolds into one."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
+from muster_protocol.errors import Invalid
 from muster_protocol.subjects import Tag, TaskId
 
 Aggregation = Literal["merge", "select", "reduce"]
 MAX_TASKS = 10_000  # the largest request that the bench holds flat
+MAX_DEPENDENCIES = 100_000  # of all tasks together; every owner and reader walks along each of them
+MAX_UNFOLDED = 32 * 1024 * 1024  # characters: half a megabyte of map must not become gigabytes
 
 
 class Frozen(BaseModel):
@@ -44,6 +47,13 @@ class Plan(Frozen):
     aggregation: Aggregation = "merge"
     final_instruction: str = ""
 
+    @model_validator(mode="after")
+    def _is_no_thicket(self) -> Self:
+        count = sum(len(task.dependencies) for task in self.tasks)
+        if count > MAX_DEPENDENCIES:
+            raise ValueError(f"{count:,} dependencies in all; the most is {MAX_DEPENDENCIES:,}")
+        return self
+
 
 class Template(Frozen):
     """What each item of a map becomes: `{item}` in the description stands for it."""
@@ -65,6 +75,10 @@ class MapOver(Frozen):
 
 def unfold(over: MapOver, goal: str = "") -> Plan:
     """The plan of a map: `item-1` … `item-n`, then `reduce`."""
+    text = over.template.description
+    size = len(over.items) * len(text) + text.count("{item}") * sum(map(len, over.items))
+    if size > MAX_UNFOLDED:
+        raise Invalid(f"unfolds to {size:,} characters; the most is {MAX_UNFOLDED:,}", "map")
     tasks = [
         TaskSpec(
             id=f"item-{number}",

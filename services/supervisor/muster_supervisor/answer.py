@@ -17,6 +17,7 @@ log = logging.getLogger("muster.supervisor")
 
 WRITE_SECONDS = 0.5  # kept back from composing to write the answer
 AGAIN_SECONDS = 0.1
+MAX_GAPS, MAX_REASON = 1000, 200  # what is left of the reasons in an answer that was too long; the log has them all
 
 
 async def give_answer(owner: Owner, step: GiveAnswer) -> None:
@@ -34,7 +35,7 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
             if isinstance(reason, Retryable) and owner.now() < owner.deadline - WRITE_SECONDS:
                 await asyncio.sleep(AGAIN_SECONDS)  # a large body was not taken yet
                 continue
-            if draft.output is None:
+            if draft.is_cut:
                 raise
             draft = cut(draft, str(reason))
             continue
@@ -52,8 +53,9 @@ async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
     """With the model if there is one and time for it; the plain merge is always possible."""
     seconds = owner.deadline - owner.now() - WRITE_SECONDS
     with telemetry.span("compose", telemetry.SpanKind.INTERNAL, {"muster.request": owner.request_id}):
-        if seconds <= 0 or step.is_plain or not owner.means.model.is_llm:
-            return merge(owner.state, step.reason)
+        plain = merge(owner.state, step.reason)
+        if seconds <= 0 or step.is_plain or not owner.means.model.is_llm or len(plain.made_of) < 2:
+            return plain  # nothing to unite: it waits for nobody who thinks
         try:
             async with asyncio.timeout(seconds), owner.means.thinking:
                 return await compose(owner.state, owner.means.model, step.reason)
@@ -67,6 +69,9 @@ def _final(owner: Owner, step: GiveAnswer, draft: Draft) -> Answer:
     outcomes = state.outcomes()
     done = sum(outcome.status == "done" for outcome in outcomes)
     missing = gaps(state)
+    if draft.is_cut:
+        missing = tuple(gap[:MAX_REASON] for gap in missing[:MAX_GAPS])
+        outcomes = tuple(row.model_copy(update={"reason": row.reason and row.reason[:MAX_REASON]}) for row in outcomes)
     return Answer(
         request_id=owner.request_id,
         status=step.status if step.status is AnswerStatus.CANCELLED else status_of(state),

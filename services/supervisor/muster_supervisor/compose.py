@@ -19,6 +19,7 @@ class Draft:
     output: Output
     made_of: frozenset[str]
     usage: Usage = field(default_factory=Usage)
+    is_cut: bool = False
 
 
 def ends(state: RequestState) -> dict[str, TaskState]:
@@ -82,7 +83,7 @@ async def compose(state: RequestState, model: Model, reason: str) -> Draft:
 def cut(draft: Draft, reason: str) -> Draft:
     """As much as one message can carry; every output is in the log."""
     text = f"{draft.text[:CUT_CHARACTERS]}\n\n… cut here, see the results of the tasks: {reason}"
-    return Draft(text, None, draft.made_of, draft.usage)
+    return Draft(text, None, draft.made_of, draft.usage, is_cut=True)
 
 
 def _output(task: TaskState) -> Output:

@@ -9,11 +9,15 @@ from muster_protocol.errors import Invalid
 from muster_protocol.messages import CONTROL_KINDS, Cancel, Control, Decision
 from muster_supervisor.owner import Owner
 
+MAX_REASON = 2000  # characters: it is repeated in the log, the answer and the abort
 
-async def read_controls(owner: Owner) -> None:
-    """Decide upon everything that was said since the last decision."""
+
+async def read_controls(owner: Owner, after: int) -> int:
+    """Decide upon everything that was said since; returns how far it was read."""
     subject = subjects.control(owner.request_id)
-    for raw in await read_subject(owner.bus.nc, "CONTROL", subject, owner.state.controls_seen, fresh=True):
+    after = max(after, owner.state.controls_seen)
+    for raw in await read_subject(owner.bus.nc, "CONTROL", subject, after, fresh=True):
+        after = raw.sequence
         try:
             by, control = await _opened(owner, raw)
         except Invalid as reason:
@@ -22,8 +26,10 @@ async def read_controls(owner: Owner) -> None:
                 await owner.bus.report(str(reason), source, request_id=owner.request_id)
             continue
         if isinstance(control, Cancel):
-            decision = Decision(decision="cancel", control_sequence=raw.sequence, by=by, reason=control.reason)
+            reason = control.reason[:MAX_REASON]
+            decision = Decision(decision="cancel", control_sequence=raw.sequence, by=by, reason=reason)
             await owner.append(decision, f"{owner.request_id}.decision.{owner.term}.{raw.sequence}")
+    return after
 
 
 async def _opened(owner: Owner, raw: Raw) -> tuple[str, Control]:

@@ -9,7 +9,7 @@ from muster_agent.patience import ask_patiently
 from muster_bus import telemetry
 from muster_bus.publish import Outgoing, Stored
 from muster_protocol import subjects
-from muster_protocol.errors import BrokerAway, Invalid
+from muster_protocol.errors import BrokerAway, Invalid, Retryable
 from muster_protocol.log import Attempt, TaskState
 from muster_protocol.messages import (
     Abort,
@@ -40,21 +40,19 @@ async def dispatch(owner: Owner, step: DispatchTasks) -> None:
     sequence = await owner.append(Reserved(attempts=step.attempts), once)
     owner.check()
     reserved = [(owner.state.tasks[r.task_id], r.attempt) for r in step.attempts]
-    await publish(
-        owner,
-        [
-            (task, task.attempts[-1])
-            for task, number in reserved
-            if len(task.attempts) == number and task.attempts[-1].reserved_sequence == sequence
-        ],
-    )
+    ours = [
+        (task, task.attempts[-1])
+        for task, number in reserved
+        if len(task.attempts) == number and task.attempts[-1].reserved_sequence == sequence
+    ]
+    owner.note(lambda: publish(owner, ours))  # what finds no room holds up its own tasks only
 
 
 async def publish(owner: Owner, attempts: list[tuple[TaskState, Attempt]]) -> None:
-    """Store the task messages, then note off the critical path where they are."""
+    """Store the task messages, then note where they are; beside the loop, which goes on with what is due."""
     try:
         async with asyncio.timeout(owner.seconds_left()):
-            outgoing = await _all_outgoing(owner, attempts)
+            outgoing = await _until_outgoing(owner, attempts)
             stored = await _while_wanted(owner, owner.bus.store_all([message for _, _, message in outgoing]))
     except TimeoutError:
         log.warning("… request %s  TASKS took no more until the deadline", owner.request_id)
@@ -68,7 +66,7 @@ async def publish(owner: Owner, attempts: list[tuple[TaskState, Attempt]]) -> No
     if not notes:
         return
     once = f"{owner.request_id}.dispatched.{owner.term}.{notes[0].task_id}.{notes[0].attempt}"
-    owner.note(lambda: _note(owner, Dispatched(attempts=notes), once))
+    await _note(owner, Dispatched(attempts=notes), once)
 
 
 async def _while_wanted(owner: Owner, storing: Coroutine[None, None, list[Stored]]) -> list[Stored] | None:
@@ -95,6 +93,19 @@ async def _note(owner: Owner, dispatched: Dispatched, once: str) -> None:
     attempts = (owner.state.tasks[note.task_id].attempts[note.attempt - 1] for note in dispatched.attempts)
     if any(attempt.result is None for attempt in attempts):
         await owner.append(dispatched, once)
+
+
+async def _until_outgoing(
+    owner: Owner, attempts: list[tuple[TaskState, Attempt]]
+) -> list[tuple[TaskState, Attempt, Outgoing]]:
+    """A full object store is back-pressure, not the end of an attendance."""
+    while True:
+        try:
+            return await _all_outgoing(owner, attempts)
+        except Retryable as reason:
+            log.warning("… request %s  tasks are not stored yet: %s", owner.request_id, reason)
+            owner.check()
+            await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _all_outgoing(
@@ -185,7 +196,7 @@ async def expire(owner: Owner, step: Expire) -> None:
         return  # it came while an earlier step was carried out
     failure = timed_out(step.task_id, attempt.timeout_seconds)
     await _fail(owner, step.task_id, step.attempt, failure, attempt.timeout_seconds)
-    await abort(owner, ((step.task_id, step.attempt),), "its timeout was reached")
+    owner.note(lambda: abort(owner, ((step.task_id, step.attempt),), "its timeout was reached"))
 
 
 async def _fail(owner: Owner, task_id: str, attempt: int, failure: Failure, seconds: float = 0.0) -> None:

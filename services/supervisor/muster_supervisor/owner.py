@@ -10,6 +10,7 @@ from muster_agent.team import Team
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, Lease
 from muster_bus.log import RequestLog
+from muster_bus.owned import owned
 from muster_protocol.errors import MusterError
 from muster_protocol.log import RequestState
 from muster_protocol.messages import Answer, LogBody, PlanMade, Request, Taken, Usage
@@ -112,6 +113,11 @@ class Owner:
         self.lease.hand_back(delay_seconds)
         log.info("← request %s  handed back", self.request_id)
 
+    async def live_on(self) -> None:
+        """Delivered to us once more: we outlived the take before, so it was not in vain and nothing here is poison."""
+        before = self._taken(handed_back=True).model_copy(update={"delivery": self.delivery.number - 1})
+        await self.append(before, f"{self.request_id}.lived.{self.term}.{self.delivery.number}")
+
     async def append(self, body: LogBody, once: str) -> int:
         """Write under our term; the fold ignores it if somebody else has the request by now."""
         self.check()
@@ -123,7 +129,7 @@ class Owner:
 
     def note(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do something that no step waits for; it ends with the term."""
-        task = asyncio.get_running_loop().create_task(_quietly(work))
+        task = owned(self._quietly(work), f"what is done beside {self.request_id}")
         self._notes.add(task)
         task.add_done_callback(self._notes.discard)
 
@@ -137,6 +143,15 @@ class Owner:
             note.cancel()
         await self.log.close()
 
+    async def _quietly(self, work: Callable[[], Awaitable[None]]) -> None:
+        """What cannot be written any more is not missed: the next owner finds out by itself."""
+        try:
+            await work()
+        except (LeaseLost, Superseded) as end:
+            log.debug("… request %s  not written: %s", self.request_id, type(end).__name__)
+        except MusterError as error:
+            log.warning("… request %s  not written: %s", self.request_id, error)
+
     def _taken(self, *, handed_back: bool = False) -> Taken:
         return Taken(
             instance=self.bus.sender.instance,
@@ -147,11 +162,3 @@ class Owner:
             request_sequence=self.delivery.sequence,
             handed_back=handed_back,
         )
-
-
-async def _quietly(work: Callable[[], Awaitable[None]]) -> None:
-    """A note that cannot be written any more is not missed: the next owner finds out by itself."""
-    try:
-        await work()
-    except (LeaseLost, Superseded, MusterError) as error:
-        log.debug("a note was not written: %s", error or type(error).__name__)

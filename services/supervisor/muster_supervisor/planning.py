@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 from muster_bus import telemetry
 from muster_bus.connection import Source
-from muster_protocol.errors import MusterError, Retryable
+from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages import AnswerStatus, PlanMade, Usage
 from muster_supervisor.answer import give_answer
 from muster_supervisor.decide import GiveAnswer
@@ -22,13 +23,10 @@ async def plan(owner: Owner) -> None:
     request, team, model = owner.request, owner.means.team, owner.means.model
     try:
         with telemetry.span("plan", telemetry.SpanKind.INTERNAL, {"gen_ai.operation.name": "plan"}):
-            async with asyncio.timeout(owner.seconds_left()), owner.means.thinking:
+            async with asyncio.timeout(owner.seconds_left()), _place(owner):
                 planned, usage, warnings = await make_plan(request, team, model)
-    except TimeoutError:
-        return  # `due` now says that the deadline was reached
-    except Retryable as error:
-        log.warning("… request %s  planning is tried again: %s", owner.request_id, error)
-        await owner.log.changed(min(RETRY_SECONDS, owner.seconds_left()))
+    except (TimeoutError, Retryable) as error:
+        await _pause(owner, "planning is tried again", error)
         return
     except MusterError as error:
         owner.spent += error.usage if isinstance(error, Unplannable) else Usage()
@@ -52,8 +50,36 @@ async def plan(owner: Owner) -> None:
         warnings=warnings,
         usage=usage,
     )
-    if await owner.compare_and_set(made):
-        log.info("☰ plan    %s  %d tasks", owner.request_id, len(planned.tasks))
+    await _write(owner, made)
+
+
+async def _write(owner: Owner, made: PlanMade) -> None:
+    """A plan that no message can carry is refused; one that is not taken for now is kept, since it may have cost."""
+    while _is_wanted(owner):  # an entry that came meanwhile costs a try, not the plan
+        try:
+            if await owner.compare_and_set(made):
+                log.info("☰ plan    %s  %d tasks", owner.request_id, len(made.plan.tasks))
+        except Retryable as error:
+            await _pause(owner, "the plan is not stored yet", error)
+        except Invalid as error:
+            owner.spent += made.usage
+            await refuse(owner, f"the plan cannot be stored: {error}")
+
+
+def _is_wanted(owner: Owner) -> bool:
+    state = owner.state
+    return state.made is None and state.answer is None and state.cancelled is None and owner.seconds_left() > 0
+
+
+async def _pause(owner: Owner, what: str, error: Exception) -> None:
+    if owner.seconds_left() > 0:  # else `due` says that the deadline was reached
+        log.warning("… request %s  %s: %s", owner.request_id, what, str(error) or type(error).__name__)
+        await owner.log.changed(min(RETRY_SECONDS, owner.seconds_left()))
+
+
+def _place(owner: Owner) -> AbstractAsyncContextManager[object]:
+    """Among those who think; a plan that is given needs no model and waits for none."""
+    return owner.means.thinking if owner.request.text is not None else nullcontext()
 
 
 async def refuse(owner: Owner, reason: str) -> None:

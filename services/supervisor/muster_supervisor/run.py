@@ -44,6 +44,8 @@ class Run:
         self._looked_at = 0.0
         self._refining: set[str] = set()
         self._is_stopping = False
+        self._has_controls = self._is_reading_controls = False
+        self._controls_read = 0
         self.parked = asyncio.Event()  # taken, or ended
 
     def retake(self, delivery: Delivery) -> None:
@@ -69,7 +71,18 @@ class Run:
     def controlled(self) -> None:
         """Somebody said something on `control`."""
         self._looked_at = time.monotonic()
-        self.owner.note(lambda: read_controls(self.owner))
+        self._has_controls = True
+        if not self._is_reading_controls:  # one reader, however many speak
+            self._is_reading_controls = True
+            self.owner.note(self._read_controls)
+
+    async def _read_controls(self) -> None:
+        try:
+            while self._has_controls:
+                self._has_controls = False
+                self._controls_read = await read_controls(self.owner, self._controls_read)
+        finally:
+            self._is_reading_controls = False
 
     async def attend(self) -> None:
         """From wherever the log says the request is, to its answer."""
@@ -151,7 +164,10 @@ class Run:
         if self._retaken.is_set():
             self._retaken.clear()
             await self._check_not_stale()
+            if owner.term and owner.state.term == owner.term:
+                await owner.live_on()
         await owner.take()
+        self._controls_read = 0  # what was decided under an earlier term may not count
         if owner.state.answer is not None:
             return
         owner.check()
@@ -160,8 +176,7 @@ class Run:
             await refuse(self.owner, f"the request was taken {fruitless} times without any progress: poison")
             return
         self.controlled()
-        self.parked.set()  # a full TASKS holds up this request, not those that wait to be taken
-        await publish_again(owner)
+        owner.note(lambda: publish_again(owner))
 
     async def _check_not_stale(self) -> None:
         """A delivery that waited in our own socket while we hung may be older than the one its new owner holds."""

@@ -18,7 +18,7 @@ from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.messages import Answer, AnswerStatus, Request, Taken
 from muster_supervisor.fate import report_reuse
 from muster_supervisor.owner import Means, Owner
-from muster_supervisor.run import Run
+from muster_supervisor.run import MAX_FRUITLESS_TAKES, Run
 
 log = logging.getLogger("muster.supervisor")
 
@@ -68,6 +68,8 @@ class Supervisor:
             for task in late:
                 task.cancel()
             await asyncio.gather(*(run.give_up(grace_seconds / 4) for run in held_up))
+            if late:
+                await asyncio.wait(late, timeout=grace_seconds / 4)  # those that nobody attends yet are handed back
         await self.bus.flush()
         self._pull.stop()
 
@@ -78,9 +80,12 @@ class Supervisor:
         if await self._meets_again(request_id, delivery, request_hash):
             return
         try:
-            request = self._checked(Request.read(await self._body(delivery)))
-        except Invalid as reason:
-            await self._refuse(delivery, request_id, request_hash, str(reason))
+            request = await self._opened(delivery, request_id, request_hash)
+        except asyncio.CancelledError:
+            await self.note_bounce(delivery)  # stopped before anybody attends it: nothing waits for the lease
+            delivery.lease.hand_back()
+            raise
+        if request is None:
             return
         if await self._meets_again(request_id, delivery, request_hash):
             return  # a copy was quicker while the body was fetched
@@ -92,6 +97,29 @@ class Supervisor:
         self._attending.add(task)
         task.add_done_callback(self._attending.discard)
         await run.parked.wait()
+
+    async def _opened(self, delivery: Delivery, request_id: str, request_hash: str) -> Request | None:
+        """What is asked, or None after it was refused."""
+        if await self._is_poison(request_id, delivery, request_hash):
+            return None
+        try:
+            return self._checked(Request.read(await self._body(delivery)))
+        except Invalid as reason:
+            await self._refuse(delivery, request_id, request_hash, str(reason))
+            return None
+
+    async def _is_poison(self, request_id: str, delivery: Delivery, request_hash: str) -> bool:
+        """Counted before the body is read, because reading it may be what kills."""
+        if delivery.number <= MAX_FRUITLESS_TAKES:
+            return False
+        known = RequestLog(self.bus, request_id)
+        await known.refresh(fresh=True)
+        fruitless = known.state.fruitless_takes(delivery.number)
+        if known.state.answer is not None or fruitless < MAX_FRUITLESS_TAKES + bool(known.state.term):
+            return False  # whoever took it before got past the body: `Run` counts, and keeps what is done
+        reason = f"the request was taken {fruitless} times without any progress: poison"
+        await self._refuse(delivery, request_id, request_hash, reason)
+        return True
 
     async def note_bounce(self, delivery: Delivery) -> None:
         """Handed back before anybody looked at it: noted, or it would count as a take that came to nothing."""
@@ -151,7 +179,7 @@ class Supervisor:
         await self.bus.report(reason, Source.of(delivery), request_id=request_id)
         known = RequestLog(self.bus, request_id)
         await known.refresh(fresh=True)
-        while known.state.answer is None and not known.state.request_hash:  # again when an entry came meanwhile
+        while known.state.answer is None and known.state.request_hash in ("", request_hash):  # again after a lost write
             answer = Answer(
                 request_id=request_id,
                 status=AnswerStatus.FAILED,

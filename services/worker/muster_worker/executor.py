@@ -130,7 +130,7 @@ class Executor:
             if _is_cancelled():
                 raise
             error = _failure("logic", "the role was cancelled by something that it cancelled itself")
-        except (Exception, SystemExit) as raised:  # noqa: BLE001 - whatever a role raises is its failure
+        except BaseException as raised:  # noqa: BLE001 - whatever a role raises is its failure
             is_late = isinstance(raised, TimeoutError) and timer.expired()
             late = f"no result within {task.timeout_seconds:g} s"
             error = _failure("timeout", late) if is_late else failure(raised)

@@ -30,6 +30,8 @@ REMEMBERED_CANCELS = 10_000
 HAND_BACK_SECONDS = 4.0  # for what a stop interrupts: a role may clean up, and the note has a second to be stored
 AGAIN_SECONDS = 0.5  # until a large result is tried again that the object store did not take
 
+MAY_ABORT = ("supervisor/", "coordinator/")
+
 Key = tuple[str, str, int]
 
 
@@ -60,6 +62,7 @@ class Worker:
         self._running: dict[Key, Running] = {}
         self._cancelled: OrderedDict[str, None] = OrderedDict()
         self._pull: Pull | None = None
+        self._is_stopping = False
         self._ack_wait = math.inf
         self._connected_at = 0.0  # broker time
         self._telling: asyncio.Task[None] | None = None
@@ -88,11 +91,12 @@ class Worker:
         """Close the pulls, let what runs finish, hand the rest back: nothing waits for an ack timeout."""
         if self._pull is None:
             return
+        self._is_stopping = True
         handlers = await self._pull.close()
         if handlers:
             await asyncio.wait(handlers, timeout=max(0.0, grace_seconds - HAND_BACK_SECONDS - LEAVE_SECONDS))
-            for running in list(self._running.values()):
-                running.runner.cancel()
+            for handler in handlers:
+                handler.cancel()
             await asyncio.wait(handlers, timeout=HAND_BACK_SECONDS)
         if self._telling is not None:
             self._telling.cancel()
@@ -101,7 +105,12 @@ class Worker:
         self._pull.stop()
 
     async def _take(self, delivery: Delivery) -> None:
-        task = await self._read(delivery)
+        try:
+            task = await self._read(delivery)
+        except asyncio.CancelledError:
+            await self._events.bounced(delivery)  # stopped before it was known what it is
+            delivery.lease.hand_back()
+            raise
         if task is None:
             return
         key = (task.request_id, task.task_id, task.attempt)
@@ -229,15 +238,20 @@ class Worker:
                 return
 
     async def _give_up(self, running: Running) -> None:
-        """Stopped by an abort: settle it. Stopped with the worker: hand it back and say so."""
-        task = running.task
+        """Stopped by an abort: settle it. Stopped with the worker: hand it back and say so. By its own role: failed."""
+        task, delivery = running.task, running.delivery
         if running.is_aborted:
-            running.delivery.lease.ack()
+            delivery.lease.ack()
             log.info("■ task    %s  stopped", _named(task))
-            return
-        await self._events.handed_back(running.delivery, task.once)
-        running.delivery.lease.hand_back()
-        log.info("← task    %s  handed back", _named(task))
+        elif self._is_stopping:
+            await self._events.handed_back(delivery, task.once)
+            delivery.lease.hand_back()
+            log.info("← task    %s  handed back", _named(task))
+        else:  # handed back, it would come again at once, and for ever
+            failure = Failure.model_validate({"class": "logic", "message": "the role cancelled its own task"})
+            role = self._executor.role_of(task.tag)
+            await self._append(task, delivery, Outcome(ResultStatus.FAILED, role, error=failure), 0.0)
+            delivery.lease.ack()
 
     def _say_started(self, running: Running) -> None:
         task = running.task
@@ -249,15 +263,17 @@ class Worker:
 
     def _on_control(self, message: Heard) -> None:
         try:
-            h.checked_sender(message.headers)
+            sender = h.checked_sender(message.headers)
             control = h.checked_kind(message.headers, CONTROL_KINDS).read(message.data)
         except Invalid as reason:
             log.debug("a control message that cannot be used: %s", reason)
             return
         if control.request_id != subjects.last_token(message.subject):
             return  # the broker lets one speak on a subject; what the body claims is not checked there
+        if isinstance(control, Cancel) or not sender.startswith(MAY_ABORT):
+            return  # a wish, which may not even be stored: the owner decides upon it in the log, and says abort
         match control:
-            case Cancel() | Abort(attempts=()):
+            case Abort(attempts=()):
                 self._abort(lambda key: key[0] == control.request_id)
                 self._remember(control.request_id)
             case Abort():

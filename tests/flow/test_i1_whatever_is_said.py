@@ -1,0 +1,147 @@
+"""I1: whatever a request, a result or a control message holds, the request gets its answer."""
+
+import asyncio
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from muster_bus import bodies
+from muster_bus.bodies import MAX_BODY
+from muster_protocol.errors import Invalid
+from muster_protocol.messages import AnswerStatus, Failure, PlanMade, ResultStatus
+from muster_protocol.plan import Plan, TaskSpec
+from muster_supervisor.answer import give_answer
+from muster_supervisor.decide import GiveAnswer
+from tests.flow.inside import connected, owner_of, put_result
+from tests.harness import Muster
+from tests.unit.protocol.journal import reserved
+
+PLAN = {"tasks": [{"id": "a", "description": "{}", "tag": "acting"}]}
+
+
+async def test_a_trace_that_is_none_is_not_copied_into_every_message(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+    body = json.dumps({"plan": PLAN}).encode()
+    stored = await muster.publish("requests.default", body, {"traceparent": "0" * 65_000})  # headers end at 65,535
+
+    answer = await muster.answer(muster.id_of(stored, body))
+
+    assert answer.status is AnswerStatus.DONE
+
+
+async def test_a_body_that_kills_whoever_reads_it_is_answered_as_poison_unread(muster: Muster) -> None:
+    request = await muster.submit([{"id": "a"}])
+    for number in range(3):
+        await muster.start("supervisor", f"dying-{number}", "--die-at", "before:read")
+        assert await muster.ended(f"dying-{number}") == 137
+
+    await muster.start("supervisor", "wary", "--die-at", "before:read")
+    answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.FAILED
+    assert "poison" in answer.text
+
+
+@pytest.mark.parametrize("more", [{"seconds": 1e308}, {"usage": {"usd": 1e308, "model_calls": 1}}])
+async def test_numbers_that_add_up_to_more_than_a_number_can_say_are_refused(
+    muster: Muster, more: dict[str, Any]
+) -> None:
+    await muster.start("supervisor", "s1")
+    request = await muster.submit([{"id": "a"}, {"id": "b"}], deadline_seconds=4)
+    await muster.until_log(request, lambda state: state.in_flight == 2)
+
+    for name in ("a", "b"):
+        result = {"request_id": request, "task_id": name, "attempt": 1, "status": "done", "worker": "w", "role": "r"}
+        headers = {"sender": "worker/w", "kind": "result"}
+        await muster.publish(f"results.{request}", json.dumps({**result, **more}).encode(), headers)
+
+    assert (await muster.answer(request)).status is AnswerStatus.FAILED
+    assert len(await muster.errors()) == 2
+
+
+async def test_a_request_that_its_next_owner_finds_invalid_is_answered_all_the_same(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    request = await muster.submit([{"id": "a"}], deadline_seconds=7200)
+    await muster.until_log(request, lambda state: state.in_flight == 1)
+    muster.kill("s1")
+
+    js = muster.bus.nc.jetstream(timeout=5)
+    config = (await js.stream_info("RESULTS")).config
+    config.max_age, config.duplicate_window = 3600, 120  # somebody shortens the lives of logs: 7200 s are too long now
+    await js.update_stream(config)
+    await muster.start("supervisor", "s2")
+    answer = await muster.answer(request)
+
+    assert "deadline_seconds" in answer.text
+    await muster.until_settled("REQUESTS", "s_default")
+
+
+async def test_a_map_that_would_become_gigabytes_is_refused_by_its_field(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    over = {"template": {"tag": "acting", "description": "x" * 400_000 + "{item}"}, "items": ["i"] * 100}
+    body = json.dumps({"map": over}).encode()
+
+    answer = await muster.answer(muster.id_of(await muster.publish("requests.default", body, None), body))
+
+    assert answer.status is AnswerStatus.FAILED
+    assert "map: unfolds to 40,000,700 characters" in answer.text
+
+
+async def test_reasons_that_are_together_too_long_for_a_message_are_cut_in_the_answer(
+    muster: Muster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies, "MAX_BODY", 700_000)  # as sixty thousand of them meet the real one
+    names = [f"t{number}" for number in range(200)]
+    plan = Plan(tasks=tuple(TaskSpec(id=name, description="{}", tag="acting", max_attempts=1) for name in names))
+    error = Failure.model_validate({"class": "logic", "message": "字" * 2000})
+    async with connected(muster, "s1") as bus:
+        owner = owner_of(muster, bus, 1)
+        await owner.log.open()
+        assert await owner.take_first()
+        made = PlanMade(plan=plan, team="default", request_hash="hash", deadline=owner.deadline, in_flight=200)
+        assert await owner.compare_and_set(made)
+        await owner.append(reserved(*((name, 1) for name in names)), "r1.reserved")
+        await asyncio.gather(*(put_result(muster, "r1", name, ResultStatus.FAILED, error) for name in names))
+        await owner.log.refresh()
+
+        await give_answer(owner, GiveAnswer(AnswerStatus.FAILED, "all of them failed"))
+        await owner.close()
+
+    answer = await muster.answer("r1")
+    assert len(answer.tasks) == 200
+    assert all(0 < len(task.reason or "") <= 200 for task in answer.tasks)
+
+
+async def test_a_cancel_with_a_long_reason_is_a_cancel(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    request = await muster.submit([{"id": "a"}])
+    await muster.until_log(request, lambda state: state.in_flight == 1)
+
+    await muster.client.cancel(request, "x" * 9_000_000)
+    answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.CANCELLED
+    assert len(answer.gaps[0]) == 2000
+
+
+async def test_a_bad_task_with_a_long_request_id_is_reported_and_gone(muster: Muster) -> None:
+    await muster.start("worker", "w1")
+
+    headers = {"sender": "client/c", "kind": "task", "request-id": "r" * 65_000}
+    await muster.publish("tasks.acting", b"junk", headers)
+
+    await muster.until_settled("TASKS", "w_acting")
+    assert len(await muster.errors()) == 1
+
+
+async def test_an_object_that_is_larger_than_a_body_may_be_is_not_fetched(muster: Muster) -> None:
+    store = await muster.bus.nc.jetstream(timeout=30).object_store("bodies")
+    large = b"x" * (MAX_BODY + 1)
+    name = hashlib.sha256(large).hexdigest()
+    await store.put(name, large)
+
+    with pytest.raises(Invalid, match="no body of at most"):
+        await muster.bus.bodies.get(f"{name}.10")

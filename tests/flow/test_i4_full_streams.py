@@ -1,0 +1,79 @@
+"""I4 and I5: a stream that takes nothing more costs what needs it, not the answer and not the other tasks."""
+
+import time
+
+from muster_protocol.messages import AnswerStatus
+from tests.harness import LEASE_SECONDS, Muster
+
+SLACK = LEASE_SECONDS + 2.0
+
+
+async def fill(muster: Muster, stream: str, subject: str) -> None:
+    await muster.publish(subject, b"{}", {"sender": "tests/eyes", "kind": "error"})
+    await muster.leave_room_for(stream, messages=1)
+
+
+async def test_attempts_that_expire_while_control_is_full_do_not_cost_the_deadline(muster: Muster) -> None:
+    await fill(muster, "CONTROL", "control.another")
+    await muster.start("supervisor", "s1")
+    began = time.monotonic()
+
+    tasks = [{"id": f"t{n}", "timeout_seconds": 1, "max_attempts": 1} for n in range(30)]
+    request = await muster.submit(tasks, deadline_seconds=6)
+    answer = await muster.answer(request)
+
+    assert time.monotonic() - began < 6 + SLACK
+    assert {task.reason for task in answer.tasks} == {f"t{n} gave no result within 1 s" for n in range(30)}
+
+
+async def test_entries_that_cannot_be_reported_while_errors_is_full_do_not_cost_the_deadline(muster: Muster) -> None:
+    await fill(muster, "ERRORS", "errors")
+    await muster.start("supervisor", "s1")
+    began = time.monotonic()
+
+    request = await muster.submit([{"id": "a"}], deadline_seconds=5)
+    await muster.until_log(request, lambda state: state.in_flight == 1)
+    for _ in range(8):
+        await muster.publish(f"results.{request}", b"garbage", {"sender": "worker/w", "kind": "result"})
+    await muster.answer(request)
+
+    assert time.monotonic() - began < 5 + SLACK
+
+
+async def test_a_task_that_no_stream_takes_holds_up_no_other(muster: Muster) -> None:
+    team = muster.folder / "team.yaml"
+    newcomer = '  - {name: newcomer, run: "tests.acting:act"}\nlimits:'  # in the team, and not provisioned
+    team.write_text(team.read_text().replace("limits:", newcomer))
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1", "--role", "acting")
+
+    tasks = [{"id": "new", "tag": "newcomer"}, {"id": "a"}, {"id": "b", "dependencies": ["a"]}]
+    request = await muster.submit(tasks, deadline_seconds=4)
+    answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.PARTIAL
+    assert {task.id: task.status for task in answer.tasks} == {"new": "running", "a": "done", "b": "done"}
+
+
+async def test_a_full_object_store_is_waited_for_by_the_task_that_needs_it_alone(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+    half = {"say": "y" * 300_000, "until": "go"}  # two of them are more than a message carries by itself
+    request = await muster.submit(
+        [
+            {"id": "a", "does": half},
+            {"id": "b", "does": half},
+            {"id": "both", "dependencies": ["a", "b"]},
+            {"id": "after", "dependencies": ["a"]},
+        ],
+        deadline_seconds=100,
+    )
+    await muster.until_log(request, lambda state: state.in_flight == 2)
+    await muster.leave_room_for("OBJ_bodies", messages=1)
+
+    muster.say("go")
+    await muster.until_log(request, lambda state: state.tasks["after"].status.value == "done")
+    await muster.leave_room_for("OBJ_bodies", messages=1000)
+
+    assert (await muster.answer(request)).status is AnswerStatus.DONE
+    assert "attendance" not in muster.said_by("s1")

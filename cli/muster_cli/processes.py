@@ -1,4 +1,4 @@
-"""Muster's commands as child processes: started, killed, paused and stopped by name; they die with this process."""
+"""Muster's commands as child processes: started, killed and stopped by name; they die with this process."""
 
 import asyncio
 import os
@@ -71,12 +71,6 @@ class Processes:
         """As a crash would: SIGKILL, no goodbye."""
         self._children[name].kill()
         self._children[name].wait()
-
-    def pause(self, name: str) -> None:
-        self._children[name].send_signal(signal.SIGSTOP)
-
-    def resume(self, name: str) -> None:
-        self._children[name].send_signal(signal.SIGCONT)
 
     def stop(self, name: str, seconds: float = STOP_SECONDS) -> int:
         """SIGTERM, and SIGKILL when that does not help in time; returns the exit code."""

@@ -27,19 +27,6 @@ class Screen(Protocol):
     def show(self, news: str | None, seconds: float, /) -> None: ...
 
 
-class Silent:
-    """Nobody looks."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-    def show(self, _news: str | None, _seconds: float) -> None:
-        return
-
-
 class Lines:
     """One line for each thing that happens."""
 

@@ -5,7 +5,7 @@ import time
 
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server
-from muster_bus.lease import TRIES_PER_LEASE, Lease
+from muster_bus.lease import NAK, TRIES_PER_LEASE, Lease
 from tests.bus.conftest import Connect, Pulling
 from tests.bus.wire import Gate, Spy, consumer, go_on, pause, put_task, until, until_asked
 
@@ -102,7 +102,6 @@ async def test_a_lease_that_the_broker_does_not_confirm_is_lost_and_silent(
     await other.flush()
     said_before = len(spy.words_about(lost))
     lost.lease.hand_back()
-    await lost.lease.confirm()
     await until(lambda: len(spy.words_about(held)) >= 15, "the next holder keeps it for longer than an ack wait")
 
     assert said_before <= 2 * TRIES_PER_LEASE
@@ -115,6 +114,7 @@ async def test_a_lease_that_the_broker_does_not_confirm_is_lost_and_silent(
 async def test_a_lost_lease_is_not_handed_back_from_its_next_holder(
     bus: Bus, other: Bus, broker: Server, pulling: Pulling
 ):
+    spy = await Spy.on(other, "$JS.ACK.TASKS.w_a.>")
     former = await pulling(bus, ["w_a"], slots=1)
     await put_task(bus, "a", "one")
     lost = await former.next()
@@ -127,8 +127,10 @@ async def test_a_lost_lease_is_not_handed_back_from_its_next_holder(
 
     lost.lease.hand_back()
     await bus.flush()
+    await other.flush()
 
-    assert await held.lease.confirm()
+    assert NAK not in spy.words_about(lost)
+    assert await next_in_line.pull.keeper.beat(held.lease)
     assert next_in_line.got.empty()
 
 
@@ -175,13 +177,13 @@ async def test_a_handler_that_forgets_its_lease_keeps_it_while_the_process_lives
     assert delivery.lease.is_held
 
 
-async def test_confirming_asks_the_broker(bus: Bus, broker: Server, pulling: Pulling):
+async def test_a_keep_alive_asks_the_broker(bus: Bus, broker: Server, pulling: Pulling):
     hands = await pulling(bus, ["w_a"], slots=1)
     await put_task(bus, "a", "one")
     delivery = await hands.next()
 
-    assert await delivery.lease.confirm()
+    assert await hands.pull.keeper.beat(delivery.lease)
 
     broker.kill()
     async with asyncio.timeout(2):
-        assert not await delivery.lease.confirm()
+        assert not await hands.pull.keeper.beat(delivery.lease)

@@ -33,7 +33,7 @@ async def test_two_slots_over_six_consumers_never_hold_more_than_two(bus: Bus, o
 
     await asyncio.gather(*(put_task(bus, tag, str(n)) for tag in TAGS for n in range(3)))
     deliveries = [await hands.next(), await hands.next()]
-    await deliveries[1].lease.confirm()
+    await hands.pull.keeper.beat(deliveries[1].lease)
     held = [(await consumer(bus, name))["num_ack_pending"] for name in CONSUMERS]
     while deliveries:
         await settle(hands, deliveries.pop(0))

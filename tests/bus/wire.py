@@ -91,7 +91,7 @@ class Spy:
 
     def words_about(self, delivery: Delivery) -> list[bytes]:
         """What was said about one delivery."""
-        return [message.data for message in self.heard if message.subject == delivery.reply]
+        return [message.data for message in self.heard if message.subject == delivery.lease.reply]
 
 
 class Hands:
@@ -111,10 +111,10 @@ class Hands:
         self.most = max(self.most, len(self.pull.running))
         self.got.put_nowait(delivery)
         if self._holds:
-            await self._held.setdefault(delivery.reply, asyncio.Event()).wait()
+            await self._held.setdefault(delivery.lease.reply, asyncio.Event()).wait()
 
     def let_go(self, delivery: Delivery) -> None:
-        self._held.setdefault(delivery.reply, asyncio.Event()).set()
+        self._held.setdefault(delivery.lease.reply, asyncio.Event()).set()
 
     def hold_nothing(self) -> None:
         """Let go of everything, also of what comes later."""

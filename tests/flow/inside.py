@@ -57,9 +57,8 @@ async def supervising(muster: Muster, model: Model) -> AsyncGenerator[Supervisor
 
 def delivery_of(bus: Bus, number: int, ack_wait: float, waited_seconds: float = 0.0) -> Delivery:
     """A delivery of request 1 that nobody keeps alive."""
-    reply, at = f"nobody.hears.{number}", time.time() - waited_seconds
-    lease = Lease(Keeper(bus.nc, ack_wait), reply)
-    return Delivery("requests.default", {}, b"", reply, "REQUESTS", "s_default", number, 1, at, lease)
+    lease, at = Lease(Keeper(bus.nc, ack_wait), f"nobody.hears.{number}"), time.time() - waited_seconds
+    return Delivery("requests.default", {}, b"", "REQUESTS", "s_default", number, 1, at, lease)
 
 
 def owner_of(

@@ -28,7 +28,6 @@ class Delivery:
     subject: str
     headers: Mapping[str, str] | None
     data: bytes
-    reply: str
     stream: str
     consumer: str
     number: int
@@ -46,7 +45,6 @@ class Delivery:
             subject=message.subject,
             headers=message.headers,
             data=message.data,
-            reply=message.reply,
             stream=parts[2],
             consumer=parts[3],
             number=int(parts[4]),
@@ -75,10 +73,6 @@ class Lease:
     def is_confirmed(self) -> bool:
         """Whether the last keep-alive was answered."""
         return self.confirmed_at >= self.sent_at
-
-    async def confirm(self) -> bool:
-        """Ask the broker now; True when the lease is ours for another ack wait."""
-        return self.is_held and await self._keeper.beat(self)
 
     def ack(self) -> None:
         """The work is stored elsewhere; a lost ack costs a look into the log, not a second run."""

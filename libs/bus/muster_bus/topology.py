@@ -39,10 +39,6 @@ class Settings:
     results_age: timedelta = timedelta(days=2)
     max_bytes: int = 1024 * 1024 * 1024
 
-    @property
-    def longest_deadline(self) -> timedelta:
-        return self.results_age / 2
-
 
 def supervisor_consumer(team: str) -> str:
     return f"s_{team}"

@@ -20,7 +20,6 @@ MESSAGE_ID = "Nats-Msg-Id"
 TRACEPARENT = "traceparent"
 TERM = "term"
 BODY_REF = "body-ref"  # "<sha256>.<bytes>": the body lies in the object store
-ANONYMOUS = "anonymous"
 
 _SENDER = re.compile(r"[a-z][a-z0-9_-]{0,31}(/[A-Za-z0-9_.-]{1,64}){0,2}")
 

@@ -24,7 +24,7 @@ def test_the_reply_subject_names_stream_consumer_delivery_and_time(reply: str):
 
     assert (delivery.stream, delivery.consumer, delivery.number, delivery.sequence) == ("TASKS", "w_math", 3, 41)
     assert delivery.time == pytest.approx(1_700_000_000.123456, abs=1e-5)
-    assert delivery.reply == delivery.lease.reply == reply
+    assert delivery.lease.reply == reply
 
 
 def test_a_delivery_is_held_until_it_is_settled():

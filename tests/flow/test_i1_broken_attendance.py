@@ -11,21 +11,21 @@ from tests.unit.protocol.journal import reserved
 
 
 class Buggy:
-    """A model that breaks, where nobody expects it, whoever looks at it first."""
+    """A model that breaks where nobody expects it: it is named when a supervisor starts, and next in an answer."""
 
-    name = "buggy"
     said = ""
+    is_llm = False
     price = FREE
 
     def __init__(self) -> None:
-        self._has_broken = False
+        self._named = 0
 
     @property
-    def is_llm(self) -> bool:
-        if not self._has_broken:
-            self._has_broken = True
+    def name(self) -> str:
+        self._named += 1
+        if self._named == 2:
             raise RuntimeError("a bug")
-        return False
+        return "buggy"
 
     async def ask(self, ask: Ask) -> Reply:
         raise AssertionError(ask)

@@ -1,11 +1,12 @@
-"""The model without a model: rules that plan, work, refine and merge the same way every time, and say so."""
+"""The model without a model: rules that plan, work and refine the same way every time, and say so."""
 
 import asyncio
 from dataclasses import dataclass
 
-from muster_agent.model import FREE, Ask, ComposeBrief, PlanBrief, Price, RefineBrief, Reply, WorkBrief, as_text
+from muster_agent.model import FREE, Ask, ComposeBrief, PlanBrief, Price, RefineBrief, Reply, WorkBrief
 from muster_agent.offline_plan import plan_by_rules
 from muster_agent.offline_work import SIGNATURE, work_by_rules
+from muster_protocol.errors import Terminal
 
 _FAILED = "\n\nThe last attempt failed with: "
 
@@ -35,15 +36,5 @@ def _reply(ask: Ask) -> Reply:
             return work_by_rules(ask, brief)
         case RefineBrief(description=description, error=error):
             return Reply(text=f"{description.partition(_FAILED)[0]}{_FAILED}{error}\nAvoid that.")
-        case ComposeBrief() as brief:
-            return Reply(text=merged(brief))
-
-
-def merged(brief: ComposeBrief) -> str:
-    """The outputs one after the other, each under its task's id, then what is missing; a single one stands alone."""
-    if len(brief.outputs) == 1 and not brief.gaps:
-        return as_text(next(iter(brief.outputs.values())))
-    parts = [f"## {task_id}\n\n{as_text(output)}" for task_id, output in brief.outputs.items()]
-    if brief.gaps:
-        parts.append("## Missing\n\n" + "\n".join(f"- {gap}" for gap in brief.gaps))
-    return "\n\n".join(parts)
+        case ComposeBrief():
+            raise Terminal("rules do not compose; outputs are merged without a model")

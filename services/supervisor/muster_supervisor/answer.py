@@ -54,7 +54,7 @@ async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
     seconds = owner.deadline - owner.now() - WRITE_SECONDS
     with telemetry.span("compose", telemetry.SpanKind.INTERNAL, {"muster.request": owner.request_id}):
         plain = merge(owner.state, step.reason)
-        if seconds <= 0 or step.is_plain or not owner.means.model.is_llm or len(plain.made_of) < 2:
+        if seconds <= 0 or step.is_plain or len(plain.made_of) < 2:
             return plain  # nothing to unite: it waits for nobody who thinks
         try:
             async with asyncio.timeout(seconds), owner.means.thinking:

@@ -13,6 +13,7 @@ from muster_agent.model import Ask, ComposeBrief, PlanBrief, RefineBrief, RoleCa
 from muster_agent.offline import Offline
 from muster_agent.offline_plan import plan_by_rules, subjects
 from muster_agent.team import Team
+from muster_protocol.errors import Terminal
 from muster_protocol.messages import Output, Request, ResultStatus
 from muster_protocol.plan import Plan
 from muster_supervisor.lint import lint
@@ -163,10 +164,9 @@ async def test_a_refined_description_holds_the_task_and_only_the_last_error():
     assert "error one" not in second
 
 
-async def test_composing_merges_outputs_and_names_gaps():
-    reply = await Offline().ask(Ask(ComposeBrief("g", {"a": "text", "b": {"n": 1}}, gaps=("c failed",))))
-
-    assert reply.text == '## a\n\ntext\n\n## b\n\n{\n  "n": 1\n}\n\n## Missing\n\n- c failed'
+async def test_rules_do_not_compose():
+    with pytest.raises(Terminal, match="merged without a model"):
+        await Offline().ask(Ask(ComposeBrief("g", {"a": "text"})))
 
 
 async def test_the_declared_pause_is_per_answer():

@@ -1,5 +1,6 @@
 """A connection says when no broker answers, comes back by itself, and never keeps a service from leaving."""
 
+import logging
 import time
 from pathlib import Path
 
@@ -124,6 +125,26 @@ async def test_what_nobody_waits_for_is_dropped_and_counted_while_the_broker_is_
     bus.tell(subjects.events("r1"), SAID, request_id="r1", once="e1")
 
     assert bus.counters["events dropped"] == 1
+
+
+async def test_a_connection_says_at_its_end_what_went_wrong(
+    broker: Server, connect: Connect, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.INFO, "muster.bus")
+    bus, untroubled = await connect(broker.url), await connect(broker.url)
+    await untroubled.close()
+    assert "with the broker" not in caplog.text
+
+    broker.kill()
+    await until(lambda: not bus.connected.is_set(), "the connection is lost")
+    for _ in range(2):
+        bus.tell(subjects.events("r1"), SAID, request_id="r1", once="e1")
+    await broker.start()
+    await until(lambda: bus.counters["reconnects"] == 1, "the connection is back", within=5)
+    await bus.close()
+
+    assert "events dropped 2" in caplog.text
+    assert "reconnects 1" in caplog.text
 
 
 async def test_a_connection_comes_back_by_itself_and_tells_those_who_asked(bus: Bus, broker: Server):

@@ -222,8 +222,15 @@ class Bus:
             self._reporting.cancel()
         self.publisher.close()
         await self.flush(1.0)
+        self._say_what_went_wrong()
         self.connected.clear()
         await _close(self.nc)
+
+    def _say_what_went_wrong(self) -> None:
+        """One line at the end, for whoever asks next morning whether the broker was well; none when it was."""
+        counted = self.counters + Counter({"publishes tried again": self.publisher.retries})
+        if counted:
+            log.info("with the broker: %s", ", ".join(f"{what} {count}" for what, count in counted.most_common()))
 
     async def _body(self, message: Message, headers: dict[str, str]) -> bytes:
         body = message.body()

@@ -1,31 +1,40 @@
 """What a watcher has heard about one request: its log, folded, and who is at work on what. Pure."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import assert_never
 
 from muster_protocol.log import Entry, RequestState, TaskStatus
 from muster_protocol.messages import (
     Answer,
     ConflictFound,
     Decision,
+    Dispatched,
     Event,
     HandedBack,
     PlanMade,
+    Progress,
+    Reserved,
     Result,
     ResultStatus,
     Revision,
     Started,
     Taken,
+    ToolUsed,
 )
 from muster_protocol.plan import ordered
+
+CALM_SECONDS = 1.0  # a role may tell every step: of each task one line in this time
 
 
 @dataclass(frozen=True, slots=True)
 class Hand:
-    """Who works on a task, and since when by the watcher's clock."""
+    """Who works on a task, since when by the watcher's clock, and what was said about it last."""
 
     worker: str
     attempt: int
     since: float
+    said: str = ""
 
 
 @dataclass(slots=True)
@@ -35,6 +44,7 @@ class Board:
     state: RequestState
     hands: dict[str, Hand] = field(default_factory=dict[str, Hand])
     counted: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+    told_at: dict[str, float] = field(default_factory=dict[str, float])
 
     def entered(self, entry: Entry) -> str | None:
         """Fold an entry; returns a line about it when it is news."""
@@ -55,8 +65,10 @@ class Board:
                 news = f"■ {decision.decision} by {decision.by} {decision.reason}".rstrip()
             case Answer() as answer if self.state.answer is answer:
                 news = f"answer  {answer.status.value}"
-            case _:
+            case PlanMade() | Answer() | Reserved() | Dispatched():
                 news = None
+            case _:
+                assert_never(entry.body)
         return news
 
     def heard(self, event: Event, now: float) -> str | None:
@@ -68,8 +80,14 @@ class Board:
                 return f"↩ {event.task_id}  handed back by {name_of(event.worker)}"
             case ConflictFound():
                 return f"⚠ {event.task_id}  {event.what}: {name_of(event.first)} and {name_of(event.second)}"
+            case Progress():
+                return self._said(event.task_id, event.text, now)
+            case ToolUsed(error=None):
+                return self._said(event.task_id, f"used {event.tool}", now)
+            case ToolUsed():
+                return self._said(event.task_id, f"{event.tool} failed: {event.error}", now)
             case _:
-                return None
+                assert_never(event)
 
     def _taken(self, taken: Taken, previous: str | None) -> str:
         if taken.handed_back:
@@ -79,13 +97,28 @@ class Board:
         return f"taken   by supervisor-{taken.instance}"
 
     def _started(self, event: Started, now: float) -> str | None:
-        task = self.state.tasks.get(event.task_id)
-        if task is not None and task.status is TaskStatus.DONE:
-            return None  # events and log come by two ways, and may pass each other
+        if self._is_done(event.task_id):
+            return None
         before = self.hands.get(event.task_id)
         self.hands[event.task_id] = Hand(event.worker, event.attempt, now)
         again = "" if before is None else f", after {name_of(before.worker)}"
         return f"→ {event.task_id}  {name_of(event.worker)} as {event.role}{again}"
+
+    def _said(self, task_id: str, text: str, now: float) -> str | None:
+        text = _line(text)
+        if self._is_done(task_id) or not text:
+            return None
+        if (hand := self.hands.get(task_id)) is not None:
+            self.hands[task_id] = replace(hand, said=text)
+        if now - self.told_at.get(task_id, -inf) < CALM_SECONDS:
+            return None
+        self.told_at[task_id] = now
+        return f"· {task_id}  {text}"
+
+    def _is_done(self, task_id: str) -> bool:
+        """Events and log come by two ways, and may pass each other."""
+        task = self.state.tasks.get(task_id)
+        return task is not None and task.status is TaskStatus.DONE
 
     def _result(self, result: Result) -> str | None:
         key = (result.task_id, result.attempt)
@@ -96,7 +129,11 @@ class Board:
         if result.status is ResultStatus.DONE:
             return f"✓ {result.task_id}  {result.seconds:.1f} s by {name_of(result.worker)}"
         reason = result.error.message if result.error else result.status.value
-        return f"✗ {result.task_id}  attempt {result.attempt}: {' '.join(reason.split())[:160]}"
+        return f"✗ {result.task_id}  attempt {result.attempt}: {_line(reason)}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:160]
 
 
 def name_of(worker: str) -> str:

@@ -12,6 +12,7 @@ from muster_cli.board import Board, Hand, in_order, name_of
 from muster_protocol.log import TERMINAL, RequestState, TaskState, TaskStatus
 from muster_protocol.messages import Answer, AnswerStatus
 
+MAX_SAID = 50  # of what a role said last: one row for each task
 MAX_ROWS = 30  # a screen; of a larger plan those are shown that move
 
 MARKS: Mapping[TaskStatus, tuple[str, str]] = {
@@ -125,7 +126,8 @@ def _moving(board: Board) -> list[tuple[str, int]]:
 def _doing(task: TaskState, hand: Hand | None, now: float) -> Text:
     match task.status:
         case TaskStatus.RUNNING if hand is not None:
-            return Text(f"{max(0.0, now - hand.since):4.1f} s  {name_of(hand.worker)}", "cyan")
+            said = f"  · {hand.said[:MAX_SAID]}" if hand.said else ""
+            return Text(f"{max(0.0, now - hand.since):4.1f} s  {name_of(hand.worker)}{said}", "cyan")
         case TaskStatus.RUNNING:
             return Text("queued", "dim")
         case TaskStatus.DONE if task.result is not None:

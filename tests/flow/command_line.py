@@ -31,7 +31,9 @@ async def bad(task, ctx):
     raise ValueError("the mill is broken")
 
 async def slow(task, ctx):
-    await asyncio.sleep(30)
+    for step in range(300):
+        ctx.progress(f"step {step}")
+        await asyncio.sleep(0.1)
 """
 
 

@@ -115,6 +115,13 @@ def test_ctrl_c_leaves_the_request_running_and_says_so(here: Here):
     here.run("cancel", said.rpartition("`muster cancel ")[2].partition("`")[0])
 
 
+def test_what_a_role_says_while_it_works_is_shown(here: Here):
+    with here.start("submit", "--request", _slow(here, "talks")) as follower:
+        _wait_for(here.folder / "submit.txt", "· one  step")
+        here.run("cancel", "talks")
+        assert follower.wait(30) == 4
+
+
 def test_a_request_comes_by_http_as_the_welcome_says(here: Here):
     address = json.loads((here.folder / ".muster" / "address.json").read_text())
     body = json.dumps({"team": "small", "plan": json.loads(plan(("one", "good")))}).encode()

@@ -2,7 +2,7 @@
 
 from muster_cli.board import Board, in_order
 from muster_protocol.log import RequestState
-from muster_protocol.messages import AnswerStatus, ConflictFound, Started
+from muster_protocol.messages import AnswerStatus, ConflictFound, Progress, Started, ToolUsed
 from tests.unit.cli.logs import Log, task
 
 
@@ -49,6 +49,21 @@ def test_a_conflict_names_both_sides():
     assert news == "⚠ t1  finished twice: worker-w-1#1 and worker-w-1#2"
 
 
+def test_what_a_role_says_and_uses_is_news_but_not_every_word_of_it():
+    log = Log().taken().planned(task("t1")).reserved("t1")
+    board = Board(log.state())
+    board.heard(_started("1"), 1.0)
+
+    assert board.heard(_progress("3 of\n 9 pages"), 1.1) == "· t1  3 of 9 pages"
+    assert board.heard(_progress("4 of 9 pages"), 1.2) is None
+    assert board.hands["t1"].said == "4 of 9 pages"
+    assert board.heard(_used("search", None), 2.2) == "· t1  used search"
+    assert board.heard(_used("calculate", "no such unit"), 3.3) == "· t1  calculate failed: no such unit"
+    board.entered(log.done("t1").entries[-1])
+
+    assert board.heard(_progress("late"), 9.0) is None
+
+
 def test_tasks_are_read_after_what_they_wait_for():
     log = Log().taken().planned(task("c", after=("a", "b")), task("b", after=("a",)), task("a"))
 
@@ -59,3 +74,11 @@ def _started(worker: str) -> Started:
     return Started(
         request_id="r", task_id="t1", attempt=1, worker=worker, role="researcher", delivery=1, task_sequence=1
     )
+
+
+def _progress(text: str) -> Progress:
+    return Progress(request_id="r", task_id="t1", attempt=1, text=text)
+
+
+def _used(tool: str, error: str | None) -> ToolUsed:
+    return ToolUsed(request_id="r", task_id="t1", attempt=1, tool=tool, seconds=0.1, error=error)

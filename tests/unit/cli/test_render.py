@@ -27,11 +27,11 @@ def test_a_large_plan_is_cut_to_a_screen():
 
 def test_progress_shows_who_does_what():
     log = Log().taken().planned(task("find"), task("write", "writing", after=("find",))).reserved("find")
-    board = Board(log.state(), {"find": Hand("1", 1, since=10.0)})
+    board = Board(log.state(), {"find": Hand("1", 1, since=10.0, said="3 of 9 pages")})
 
     assert _lines(progress_of(board, 11.5)) == [
-        "  ◐ find     research   1.5 s  worker-1",
-        "  └ ○ write  writing   waiting           after find",
+        "  ◐ find     research   1.5 s  worker-1  · 3 of 9 pages",
+        "  └ ○ write  writing   waiting                           after find",
         "  0 of 2 tasks done",
     ]
 

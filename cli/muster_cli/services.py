@@ -42,7 +42,7 @@ async def worker(given: Namespace) -> int:
 
 
 async def coordinator(given: Namespace) -> int:
-    host = given.host or os.environ.get("MUSTER_HTTP_HOST") or HTTP_HOST
+    host = given.host or http_host()
     port = given.port or int(number("MUSTER_HTTP_PORT", HTTP_PORT))
     return await _run("coordinator", given.name, lambda bus: make_coordinator(bus, host, port))
 
@@ -95,6 +95,11 @@ def instance_name(given: str | None) -> str:
         return as_id(given)
     host = "".join(c if c.isalnum() or c == "-" else "-" for c in socket.gethostname().partition(".")[0])
     return f"{host[:40].strip('-') or 'host'}-{secrets.token_hex(2)}"
+
+
+def http_host() -> str:
+    """Where the coordinator listens unless it is told otherwise."""
+    return os.environ.get("MUSTER_HTTP_HOST") or HTTP_HOST
 
 
 def number(name: str, default: float) -> float:

@@ -24,6 +24,7 @@ from muster_cli.services import (
     HTTP_HOST,
     HTTP_PORT,
     Say,
+    http_host,
     make_coordinator,
     make_supervisor,
     make_worker,
@@ -91,11 +92,11 @@ async def up(given: Namespace) -> int:
             log.warning("a killed `muster up` left its nats-server behind; it is stopped, and its files are taken over")
         server = await _broker(store, given.port)
         try:
-            http_port = free_port_near(given.http_port, int(number("MUSTER_HTTP_PORT", HTTP_PORT)), "--http-port")
+            usual, host = int(number("MUSTER_HTTP_PORT", HTTP_PORT)), http_host()
+            http_port = free_port_near(given.http_port, usual, "--http-port", host)
             said: dict[str, None] = {}  # in order, and each thing once
-            house = await _house(server.url, team, given.slots, http_port, said.setdefault)
-            http_url = f"http://{HTTP_HOST}:{http_port}"
-            address = Address(server.url, http_url, team.team, os.getpid())
+            house = await _house(server.url, team, given.slots, (host, http_port), said.setdefault)
+            address = Address(server.url, reachable(host, http_port), team.team, os.getpid())
             chosen = (given.port, given.http_port)
             await _stay(house, server, lambda: _welcome(team, address, tuple(said), chosen, time.monotonic() - began))
         finally:
@@ -119,18 +120,17 @@ async def _broker(store: Path, given: int | None) -> Server:
         return server
 
 
-async def _house(url: str, team: Team, slots: int | None, http_port: int, say: Say) -> House:
+async def _house(url: str, team: Team, slots: int | None, http: tuple[str, int], say: Say) -> House:
     """Connect each service under its own name, and provision."""
     name = secrets.token_hex(2)
     buses = [await Bus.connect(url, Sender(service, name)) for service in ("supervisor", "worker", "coordinator")]
     try:
         await topology.provision(buses[0], topology.Settings(), [team.team], team.tags)
-        host = os.environ.get("MUSTER_HTTP_HOST") or HTTP_HOST
         return House(
             [
                 make_supervisor(buses[0], team, say),
                 make_worker(buses[1], team, None, slots, say),
-                make_coordinator(buses[2], host, http_port),
+                make_coordinator(buses[2], *http),
             ]
         )
     except BaseException:
@@ -173,15 +173,21 @@ def _note(url: str, usual: int, given: int | None) -> str:
     return "" if given is not None or url.endswith(f":{usual}") else f"   [dim](port {usual} is not free)[/]"
 
 
-def free_port_near(given: int | None, usual: int, option: str) -> int:
+def reachable(host: str, port: int) -> str:
+    """The address at which this machine reaches what listens on a host: every interface is also its own."""
+    host = {"0.0.0.0": HTTP_HOST, "::": "::1"}.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def free_port_near(given: int | None, usual: int, option: str, host: str = "127.0.0.1") -> int:
     """The port that was asked for, or an error; else the usual one, or the next that is free."""
     if given is not None:
-        if not is_free(given):
+        if not is_free(given, host):
             raise Misconfigured(
                 f"port {given} is in use; name another with {option}, or none to take the next free one"
             )
         return given
     for port in range(usual, usual + PORTS_TRIED):
-        if is_free(port):
+        if is_free(port, host):
             return port
     raise Misconfigured(f"no port from {usual} to {usual + PORTS_TRIED - 1} is free; name one with {option}")

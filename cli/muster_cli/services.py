@@ -10,13 +10,12 @@ from collections.abc import Callable
 
 from muster_agent.model import choose_model
 from muster_agent.team import Team, load_team
-from muster_bus import telemetry
+from muster_bus import environment, telemetry
 from muster_bus.connection import Bus
 from muster_bus.service import GRACE_SECONDS, Service, run_until_signal, set_up_logging
 from muster_cli.exits import Exit
 from muster_cli.place import nats_url
 from muster_cli.team_file import team_file
-from muster_protocol.errors import Invalid
 from muster_protocol.headers import Sender
 from muster_protocol.subjects import as_id
 
@@ -43,7 +42,7 @@ async def worker(given: Namespace) -> int:
 
 async def coordinator(given: Namespace) -> int:
     host = given.host or http_host()
-    port = given.port or int(number("MUSTER_HTTP_PORT", HTTP_PORT))
+    port = given.port or environment.port("MUSTER_HTTP_PORT") or HTTP_PORT
     return await _run("coordinator", given.name, lambda bus: make_coordinator(bus, host, port))
 
 
@@ -102,18 +101,9 @@ def http_host() -> str:
     return os.environ.get("MUSTER_HTTP_HOST") or HTTP_HOST
 
 
-def number(name: str, default: float) -> float:
-    """A number from the environment."""
-    text = os.environ.get(name)
-    try:
-        return float(text) if text else default
-    except ValueError:
-        raise Invalid(f"{text!r} is not a number", name) from None
-
-
 async def _run(kind: str, given_name: str | None, make: Callable[[Bus], Service]) -> int:
     """Connect, start, say so on standard output, and stay until a signal."""
-    grace_seconds = number("MUSTER_GRACE_SECONDS", GRACE_SECONDS)
+    grace_seconds = environment.seconds("MUSTER_GRACE_SECONDS", GRACE_SECONDS)
     sender = Sender(kind, instance_name(given_name))
     set_up_logging(kind, sender.instance)
     telemetry.start(kind, sender.instance)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from muster_agent.team import Team, load_team
-from muster_bus import telemetry, topology
+from muster_bus import environment, telemetry, topology
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server, is_free, keep_running
 from muster_bus.owned import owned
@@ -28,7 +28,6 @@ from muster_cli.services import (
     make_coordinator,
     make_supervisor,
     make_worker,
-    number,
 )
 from muster_cli.team_file import team_file
 from muster_protocol.errors import Misconfigured
@@ -84,6 +83,8 @@ class House:
 async def up(given: Namespace) -> int:
     began = time.monotonic()
     team = load_team(team_file(given.team))
+    grace_seconds = environment.seconds("MUSTER_GRACE_SECONDS", GRACE_SECONDS)
+    usual, host = environment.port("MUSTER_HTTP_PORT") or HTTP_PORT, http_host()
     with Lock(FOLDER, "muster up"):
         set_up_logging("muster", "up")
         telemetry.start("up", "up")
@@ -92,13 +93,16 @@ async def up(given: Namespace) -> int:
             log.warning("a killed `muster up` left its nats-server behind; it is stopped, and its files are taken over")
         server = await _broker(store, given.port)
         try:
-            usual, host = int(number("MUSTER_HTTP_PORT", HTTP_PORT)), http_host()
             http_port = free_port_near(given.http_port, usual, "--http-port", host)
             said: dict[str, None] = {}  # in order, and each thing once
             house = await _house(server.url, team, given.slots, (host, http_port), said.setdefault)
             address = Address(server.url, reachable(host, http_port), team.team, os.getpid())
-            chosen = (given.port, given.http_port)
-            await _stay(house, server, lambda: _welcome(team, address, tuple(said), chosen, time.monotonic() - began))
+            notes = (_note(server.url, NATS_PORT, given.port), _note(address.http_url, usual, given.http_port))
+
+            def welcome() -> None:
+                _welcome(team, address, tuple(said), notes, time.monotonic() - began)
+
+            await _stay(house, server, grace_seconds, welcome)
         finally:
             forget_address(FOLDER)
             await server.stop()
@@ -139,18 +143,15 @@ async def _house(url: str, team: Team, slots: int | None, http: tuple[str, int],
         raise
 
 
-async def _stay(house: House, server: Server, welcome: Callable[[], None]) -> None:
+async def _stay(house: House, server: Server, grace_seconds: float, welcome: Callable[[], None]) -> None:
     guard = owned(keep_running(server, LOOK_SECONDS), "the watch over nats-server")
     try:
-        grace_seconds = number("MUSTER_GRACE_SECONDS", GRACE_SECONDS)
         await run_until_signal(house, grace_seconds=grace_seconds, ready=welcome)
     finally:
         guard.cancel()
 
 
-def _welcome(
-    team: Team, address: Address, said: tuple[str, ...], ports: tuple[int | None, int | None], seconds: float
-) -> None:
+def _welcome(team: Team, address: Address, said: tuple[str, ...], notes: tuple[str, str], seconds: float) -> None:
     write_address(FOLDER, address)
     text = WELCOME.format(
         muster=command(),
@@ -158,9 +159,9 @@ def _welcome(
         team=team.team,
         roles=", ".join(role.name for role in team.roles),
         nats=address.nats_url,
-        nats_note=_note(address.nats_url, NATS_PORT, ports[0]),
+        nats_note=notes[0],
         http=address.http_url,
-        http_note=_note(address.http_url, HTTP_PORT, ports[1]),
+        http_note=notes[1],
         folder=FOLDER.resolve(),
         model="; ".join(said) or "as the team file says",
         body=json.dumps({"text": "Compare AWS and Azure"} | ({} if team.team == "default" else {"team": team.team})),

@@ -205,7 +205,7 @@ def test_up_says_where_the_coordinator_listens_and_takes_a_port_that_is_free_the
 
     assert address.startswith("http://127.0.0.2:")
     assert not address.endswith(f":{port}")
-    assert f"HTTP   {address}" in said
+    assert f"HTTP   {address}   (port {port} is not free)" in said
 
 
 def test_a_killed_up_leaves_nothing_that_the_next_one_trips_over(alone: Here):

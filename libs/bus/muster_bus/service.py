@@ -10,8 +10,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from muster_bus import telemetry
+from muster_bus import environment, telemetry
 from muster_bus.connection import Bus
+from muster_protocol.errors import Misconfigured
 
 log = logging.getLogger("muster.service")
 
@@ -85,8 +86,9 @@ async def run_until_signal(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     health = Health(service)
-    server = await _health_server(health)
+    server: asyncio.Server | None = None
     try:
+        server = await _health_server(health)
         if await _starts(service, stopping):
             _spare_the_collector()
             if ready is not None:
@@ -138,10 +140,15 @@ def _spare_the_collector() -> None:
 
 
 async def _health_server(health: Health) -> asyncio.Server | None:
-    port = os.environ.get("MUSTER_HEALTH_PORT")
-    if not port:
+    port = environment.port("MUSTER_HEALTH_PORT")
+    if port is None:
         return None
-    return await serve_health(health, os.environ.get("MUSTER_HTTP_HOST", "127.0.0.1"), int(port))
+    host = os.environ.get("MUSTER_HTTP_HOST") or "127.0.0.1"
+    try:
+        return await serve_health(health, host, port)
+    except OSError as error:
+        where = f"MUSTER_HEALTH_PORT: cannot listen on {host}:{port}"
+        raise Misconfigured(f"{where}: {error.strerror}; set it to a free port, or to nothing") from None
 
 
 async def stop_within(step: Awaitable[None], seconds: float, what: str) -> None:

@@ -18,6 +18,7 @@ def test_bad_input_is_named(alone: Here):
     (alone.folder / "list.json").write_text("[1]")
     (alone.folder / "cut.json").write_text('{"tasks": [')
     (alone.folder / "odd.json").write_text('{"tasks": [{"id": "a", "description": "x", "dependancies": []}]}')
+    (alone.folder / "poor.json").write_text('{"text": "hello", "budget": null}')
     (alone.folder / "broken.py").write_text("def x(:\n")
     (alone.folder / "broken.yaml").write_text('team: t\nroles: [{name: r, run: "broken:x"}]\n')
     for words, complaint in (
@@ -27,6 +28,7 @@ def test_bad_input_is_named(alone: Here):
         (["submit", "--plan", "team.yaml"], "--plan: team.yaml is not JSON"),
         (["submit", "--plan", "odd.json"], "plan.tasks.0.dependancies: no such field; did you mean 'dependencies'?"),
         (["up", "--team", "broken.yaml"], "broken:x: cannot import 'broken': SyntaxError: invalid syntax"),
+        (["submit", "--request", "poor.json", "--budget-tokens", "5"], "budget: "),
         (["ask", " "], "text is empty"),
         (["up", "--team", "missing.yaml"], "--team: there is no team file missing.yaml"),
         (["worker", "--role", "goood"], "no role 'goood'"),
@@ -52,6 +54,33 @@ def test_a_port_that_was_named_must_be_free(alone: Here):
             ran = alone.run("up", option, str(port))
             assert ran.returncode == 1
             assert f"port {port} is in use; name another with {option}" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("MUSTER_HEALTH_PORT", "abc", "MUSTER_HEALTH_PORT: 'abc' is not a port from 1 to 65535"),
+        ("MUSTER_HTTP_PORT", "nan", "MUSTER_HTTP_PORT: 'nan' is not a port from 1 to 65535"),
+        ("MUSTER_HTTP_PORT", "70000", "MUSTER_HTTP_PORT: '70000' is not a port from 1 to 65535"),
+        ("MUSTER_GRACE_SECONDS", "inf", "MUSTER_GRACE_SECONDS: 'inf' is not a number of seconds"),
+    ],
+)
+def test_a_number_in_the_environment_that_is_none_is_named(alone: Here, name: str, text: str, complaint: str):
+    ran = alone.run("up", **{name: text})
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == f"muster: {complaint}\n"
+
+
+def test_a_health_port_that_is_taken_is_named_with_the_way_out(alone: Here):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ran = alone.run("up", MUSTER_HEALTH_PORT=str(port))
+
+    assert ran.returncode == 1
+    assert f"MUSTER_HEALTH_PORT: cannot listen on 127.0.0.1:{port}" in ran.stderr
+    assert "set it to a free port, or to nothing" in ran.stderr
+    assert "Traceback" not in ran.stderr
 
 
 def test_a_role_that_cannot_be_imported_stops_up_before_it_is_up(alone: Here):

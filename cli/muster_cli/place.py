@@ -15,10 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+from muster_client.client import DEFAULT_URL
 from muster_protocol.errors import Misconfigured
 
 FOLDER = Path(".muster")
-DEFAULT_URL = "nats://127.0.0.1:4222"
 LOCK_TRIES = 10  # somebody may look at the lock, for a moment, while we want it
 LOCK_PAUSE_SECONDS = 0.02
 

@@ -25,7 +25,7 @@ from muster_protocol.messages import Answer, Budget, Cancel, Request, Result, Ta
 from muster_protocol.plan import MapOver, Plan
 
 DEFAULT_URL = "nats://127.0.0.1:4222"
-CONNECT_SECONDS = 4.0  # somebody may be sitting in front of it
+CONNECT_SECONDS = 3.0  # somebody may be sitting in front of it
 PATIENCE_SECONDS = 30.0  # a broker that restarts is back within seconds, a cluster elects within ten
 NO_STREAM_SECONDS = 5.0  # a broker that is just starting has its streams after a second
 MAX_REMEMBERED = 10_000

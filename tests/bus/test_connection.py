@@ -1,6 +1,7 @@
 """A connection says when no broker answers, comes back by itself, and never keeps a service from leaving."""
 
 import logging
+import asyncio
 import time
 from pathlib import Path
 
@@ -30,6 +31,16 @@ async def test_no_broker_is_said_within_the_timeout_with_the_address_and_the_way
     assert time.monotonic() - began < 3
     text = f"no NATS server answers at {url} (timeout); start one with `muster up`, or set MUSTER_NATS_URL"
     assert str(caught.value) == text
+
+
+async def test_the_timeout_holds_whatever_the_attempt_is_doing_when_it_ends():
+    url = f"nats://127.0.0.1:{free_port()}"
+    connecting = [Bus.connect(url, SENDER, timeout=0.2 + number / 500) for number in range(200)]
+
+    async with asyncio.timeout(20):
+        ended = await asyncio.gather(*connecting, return_exceptions=True)
+
+    assert {type(error) for error in ended} == {BrokerAway}
 
 
 async def test_a_broker_that_hangs_is_said_within_the_timeout(broker: Server):

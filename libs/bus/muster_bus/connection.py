@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from math import inf
 from typing import Any, Self
 
@@ -28,6 +28,7 @@ from muster_protocol.messages import ErrorReport, Message
 log = logging.getLogger("muster.bus")
 
 RECONNECT_SECONDS = 0.1
+CANCEL_SECONDS = 0.05
 PING_SECONDS = 5  # two missed pings: a dead peer is noticed after ten seconds instead of four minutes
 PENDING_BYTES = 8 * 1024 * 1024  # what is buffered while the broker is away; more is refused
 EXCERPT = 200
@@ -71,8 +72,7 @@ class Bus:
             "reconnected_cb": bus._on_reconnected,
         }
         try:
-            async with asyncio.timeout(timeout):
-                await bus.nc.connect(**options)
+            await _within(timeout, bus.nc.connect(**options))
         except (TimeoutError, NatsError, OSError) as error:
             await _close(bus.nc)
             raise BrokerAway(
@@ -282,6 +282,22 @@ class Source:
     @classmethod
     def read(cls, stream: str, raw: Raw) -> Self:
         return cls(stream, raw.sequence, raw.subject, raw.headers, raw.data, raw.time)
+
+
+async def _within(seconds: float, connecting: Coroutine[Any, Any, None]) -> None:
+    """A limit that holds: `wait_for` inside nats-py may swallow a cancel, so it is repeated until it is heard."""
+    task = asyncio.get_running_loop().create_task(connecting)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if not task.done():
+            raise TimeoutError
+        task.result()
+    finally:
+        while not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=CANCEL_SECONDS)
+        if not task.cancelled():
+            task.exception()  # looked at: else it would be complained of
 
 
 async def _close(nc: WireClient) -> None:

@@ -1,7 +1,7 @@
 """A connection says when no broker answers, comes back by itself, and never keeps a service from leaving."""
 
-import logging
 import asyncio
+import logging
 import time
 from pathlib import Path
 

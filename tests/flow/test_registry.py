@@ -50,6 +50,8 @@ async def test_a_worker_that_cannot_register_says_so_once_until_it_can(
 
     await provision(muster.bus, Settings(lease_seconds=1, ack_wait_seconds=1), ["default"], ["acting"])
     await eventually(is_seen)
+    seen = last
+    await muster.until(lambda: last > seen, "it knows that it is seen")
     await js.delete_key_value("workers")
     await muster.until(lambda: warnings() == 2, "it says so again")
     await here.stop()

@@ -5,9 +5,10 @@ import json
 
 import pytest
 
-from muster_bus import connection
-from muster_bus.connection import Bus, Source
+from muster_bus import reports
+from muster_bus.connection import Bus
 from muster_bus.log import RequestLog, read_log
+from muster_bus.reports import Source
 from tests.bus.wire import change_stream, errors, plan, result, taken, until_asked
 
 GOOD = result("t1").model_dump_json().encode()
@@ -109,7 +110,7 @@ async def test_a_report_shows_where_it_came_from_and_no_more_than_an_excerpt(bus
 
 async def test_garbage_that_is_read_again_much_later_is_not_reported_again(bus: Bus, monkeypatch: pytest.MonkeyPatch):
     """The broker drops a second report only for a while."""
-    monkeypatch.setattr(connection, "RECENT_SECONDS", -1.0)
+    monkeypatch.setattr(reports, "RECENT_SECONDS", -1.0)
     await change_stream(bus, "ERRORS", duplicate_window=100_000_000)
     for n in range(2):
         await bus.publisher.store("results.r1", b"broken", {**WORKER, "Nats-Msg-Id": str(n)})

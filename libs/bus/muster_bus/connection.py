@@ -2,9 +2,8 @@
 
 import asyncio
 import logging
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from math import inf
 from typing import Any, Self
 
 from nats.aio.subscription import Subscription
@@ -12,18 +11,14 @@ from nats.errors import Error as NatsError
 
 from muster_bus.bodies import MAX_INLINE, Bodies, check_size
 from muster_bus.clock import BrokerClock
-from muster_bus.lease import Delivery
-from muster_bus.owned import owned
 from muster_bus.publish import Outgoing, Publisher, Stored
-from muster_bus.read import Raw
+from muster_bus.reports import Reports, Source
 from muster_bus.telemetry import inject
-from muster_bus.told import RECENT_SECONDS, Told
 from muster_bus.wire import Heard, Hearer, WireClient
 from muster_protocol import headers as h
-from muster_protocol import subjects
-from muster_protocol.errors import BrokerAway, MusterError
+from muster_protocol.errors import BrokerAway
 from muster_protocol.headers import Sender, headers_of
-from muster_protocol.messages import ErrorReport, Message
+from muster_protocol.messages import Message
 
 log = logging.getLogger("muster.bus")
 
@@ -31,11 +26,8 @@ RECONNECT_SECONDS = 0.1
 CANCEL_SECONDS = 0.05
 PING_SECONDS = 5  # two missed pings: a dead peer is noticed after ten seconds instead of four minutes
 PENDING_BYTES = 8 * 1024 * 1024  # what is buffered while the broker is away; more is refused
-EXCERPT = 200
-REPORT_SECONDS = 2.0  # what a full ERRORS may hold up whoever reports …
-MAX_LATE = 1000  # … and how many reports wait beside the work until there is room
 
-__all__ = ["Bus", "Heard", "Source"]
+__all__ = ["Bus", "Heard"]
 
 
 class Bus:
@@ -49,9 +41,7 @@ class Bus:
         self.connected = asyncio.Event()
         self.publisher = Publisher(nc, self.connected)
         self.bodies = Bodies(nc)
-        self._told = Told(nc)
-        self._late: deque[tuple[ErrorReport, str]] = deque()
-        self._reporting: asyncio.Task[None] | None = None
+        self._reports = Reports(self)
         self._on_reconnect: list[Callable[[], Awaitable[None]]] = []
 
     @classmethod
@@ -142,52 +132,9 @@ class Bus:
         except NatsError:
             self.counters["events dropped"] += 1
 
-    async def report(self, reason: str, source: "Source", *, request_id: str | None = None) -> None:
+    async def report(self, reason: str, source: Source, *, request_id: str | None = None) -> None:
         """Put something that cannot be used on `errors`; several readers of one message report it once."""
-        once = f"{source.stream}.{source.sequence}"
-        request_id = subjects.as_id(request_id) if request_id else None  # what a bad message claims goes into a header
-        if self.clock.now() - source.time > RECENT_SECONDS and await self._told.has(once):
-            return
-        self.counters["errors reported"] += 1
-        log.warning("✗ refused  %s #%s: %s", source.subject, source.sequence, reason)
-        report = ErrorReport(
-            reason=reason,
-            subject=source.subject,
-            stream=source.stream,
-            sequence=source.sequence,
-            claimed_sender=((source.headers or {}).get(h.SENDER) or "")[:200],
-            request_id=request_id,
-            excerpt=source.data[:EXCERPT].decode(errors="replace"),
-        )
-        if self._late:  # ERRORS takes nothing now: one reader waits for it once, not once for each message
-            self._report_later(report, once, BrokerAway("earlier reports wait"))
-            return
-        try:
-            await self.store(subjects.ERRORS, report, request_id=request_id or "", once=once, patience=REPORT_SECONDS)
-        except BrokerAway as error:
-            if not self.connected.is_set():
-                raise
-            self._report_later(report, once, error)  # ERRORS is full or has no leader: no answer may depend on it
-
-    def _report_later(self, report: ErrorReport, once: str, reason: BrokerAway) -> None:
-        if len(self._late) >= MAX_LATE:
-            self.counters["reports dropped"] += 1
-            log.error("✗ a report was dropped: %s", reason)
-            return
-        self._late.append((report, once))
-        if self._reporting is None or self._reporting.done():
-            self._reporting = owned(self._report_late(), "the reporting of errors")
-
-    async def _report_late(self) -> None:
-        """One after the other, for as long as it takes."""
-        while self._late:
-            report, once = self._late[0]
-            try:
-                await self.store(subjects.ERRORS, report, request_id=report.request_id or "", once=once)
-            except MusterError as error:
-                self.counters["reports dropped"] += 1
-                log.error("✗ a report was dropped: %s", error)
-            self._late.popleft()
+        await self._reports.add(reason, source, request_id)
 
     async def body_of(self, headers: Mapping[str, str] | None, data: bytes) -> bytes:
         """The body of a message, fetched where it travelled by reference."""
@@ -218,8 +165,7 @@ class Bus:
 
     async def close(self) -> None:
         """Bounded: a dead broker must not keep a service from leaving."""
-        if self._reporting is not None:
-            self._reporting.cancel()
+        self._reports.close()
         self.publisher.close()
         await self.flush(1.0)
         self._say_what_went_wrong()
@@ -256,32 +202,6 @@ class Bus:
         self.publisher.retry_all()
         for callback in list(self._on_reconnect):
             await callback()
-
-
-class Source:
-    """Where a message came from, for an error report."""
-
-    __slots__ = ("data", "headers", "sequence", "stream", "subject", "time")
-
-    def __init__(
-        self,
-        stream: str,
-        sequence: int,
-        subject: str,
-        headers: Mapping[str, str] | None,
-        data: bytes,
-        time: float = inf,  # when it was stored; known of what can be read more than once
-    ) -> None:
-        self.stream, self.sequence, self.subject = stream, sequence, subject
-        self.headers, self.data, self.time = headers, data, time
-
-    @classmethod
-    def of(cls, delivery: Delivery) -> Self:
-        return cls(delivery.stream, delivery.sequence, delivery.subject, delivery.headers, delivery.data)
-
-    @classmethod
-    def read(cls, stream: str, raw: Raw) -> Self:
-        return cls(stream, raw.sequence, raw.subject, raw.headers, raw.data, raw.time)
 
 
 async def _within(seconds: float, connecting: Coroutine[Any, Any, None]) -> None:

@@ -13,9 +13,10 @@ from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from muster_bus.bodies import inline
-from muster_bus.connection import Bus, Source
+from muster_bus.connection import Bus
 from muster_bus.publish import Lost, Stored
 from muster_bus.read import Raw, read_subject, timestamp
+from muster_bus.reports import Source
 from muster_bus.wire import Heard
 from muster_protocol import headers as h
 from muster_protocol import subjects
@@ -180,7 +181,7 @@ class RequestLog:
             if reason.where == h.KIND and raw.headers.get(h.SENDER, "").startswith("supervisor/"):
                 self.foreign_kind = raw.headers.get(h.KIND)
             self.state.last_sequence = max(self.state.last_sequence, raw.sequence)
-            source = Source.read(STREAM, raw)
+            source = Source.of_raw(STREAM, raw)
             await self._bus.report(str(reason), source, request_id=self.request_id)
             return
         self.state.apply(entry)
@@ -211,6 +212,6 @@ async def read_log(bus: Bus, request_id: str, after: int = 0, *, fresh: bool = F
         try:
             entries.append(await read_entry(bus, raw))
         except Invalid as reason:
-            source = Source.read(STREAM, raw)
+            source = Source.of_raw(STREAM, raw)
             await bus.report(str(reason), source, request_id=request_id)
     return entries

@@ -11,9 +11,10 @@ from collections.abc import AsyncGenerator, Collection
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from muster_bus.connection import Bus, Heard, Source
+from muster_bus.connection import Bus, Heard
 from muster_bus.log import STREAM, read_entry
 from muster_bus.read import Raw, read_subject, timestamp
+from muster_bus.reports import Source
 from muster_client.queue import check_known
 from muster_protocol import headers as h
 from muster_protocol import subjects
@@ -122,7 +123,7 @@ class Following:
         try:
             return await read_entry(self._bus, raw)
         except Invalid as reason:
-            source = Source.read(STREAM, raw)
+            source = Source.of_raw(STREAM, raw)
             await self._bus.report(str(reason), source, request_id=self._request_id)
             return None
 

@@ -3,8 +3,9 @@
 import time
 from collections.abc import Awaitable, Callable
 
-from muster_bus.connection import Bus, Source
+from muster_bus.connection import Bus
 from muster_bus.read import Raw, next_page, read_subject
+from muster_bus.reports import Source
 from muster_bus.topology import last_sequence
 from muster_client.queue import queued
 from muster_coordinator.hearing import Hearing

@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from muster_bus.bodies import check_size, inline
 from muster_bus.clock import BrokerClock
-from muster_bus.connection import Heard, Source
+from muster_bus.connection import Heard
 from muster_bus.read import timestamp
+from muster_bus.reports import Source
 from muster_coordinator.conflicts import AttemptKey, Conflict, Finish, HandBack, Sighting, Sign, Start, Watch
 from muster_coordinator.refusals import Refusals
 from muster_coordinator.suspects import Suspects

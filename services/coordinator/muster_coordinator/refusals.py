@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from muster_bus.connection import EXCERPT, Source
+from muster_bus.reports import EXCERPT, Source
 from muster_bus.told import RECENT_SECONDS
 from muster_protocol import headers as h
 

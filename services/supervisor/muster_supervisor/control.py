@@ -1,7 +1,7 @@
 """What people say about a running request, copied into its log, where it has an order against everything else."""
 
-from muster_bus.connection import Source
 from muster_bus.read import Raw, read_subject
+from muster_bus.reports import Source
 from muster_bus.told import RECENT_SECONDS
 from muster_protocol import headers as h
 from muster_protocol import subjects
@@ -22,7 +22,7 @@ async def read_controls(owner: Owner, after: int) -> int:
             by, control = await _opened(owner, raw)
         except Invalid as reason:
             if owner.now() - raw.time < RECENT_SECONDS:  # what is older was reported when it came
-                source = Source.read("CONTROL", raw)
+                source = Source.of_raw("CONTROL", raw)
                 await owner.bus.report(str(reason), source, request_id=owner.request_id)
             continue
         if isinstance(control, Cancel):

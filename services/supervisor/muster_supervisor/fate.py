@@ -2,8 +2,8 @@
 
 from enum import Enum
 
-from muster_bus.connection import Source
 from muster_bus.lease import Delivery
+from muster_bus.reports import Source
 from muster_bus.topology import has_message
 from muster_supervisor.owner import Owner
 

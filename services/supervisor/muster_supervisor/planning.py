@@ -5,7 +5,7 @@ import logging
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 from muster_bus import telemetry
-from muster_bus.connection import Source
+from muster_bus.reports import Source
 from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages import AnswerStatus, PlanMade, Usage
 from muster_supervisor.answer import give_answer

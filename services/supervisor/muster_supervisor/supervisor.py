@@ -7,10 +7,11 @@ import time
 
 from muster_agent.model import Model
 from muster_agent.team import Team
-from muster_bus.connection import Bus, Heard, Source
+from muster_bus.connection import Bus, Heard
 from muster_bus.lease import Delivery
 from muster_bus.log import RequestLog
 from muster_bus.pull import Pull
+from muster_bus.reports import Source
 from muster_bus.topology import lease_of, longest_deadline, supervisor_consumer
 from muster_protocol import headers as h
 from muster_protocol import subjects

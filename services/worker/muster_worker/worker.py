@@ -8,10 +8,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from muster_bus import telemetry
-from muster_bus.connection import Bus, Heard, Source
+from muster_bus.connection import Bus, Heard
 from muster_bus.lease import Delivery
 from muster_bus.owned import owned
 from muster_bus.pull import Pull
+from muster_bus.reports import Source
 from muster_bus.topology import lease_of, worker_consumer
 from muster_protocol import headers as h
 from muster_protocol import subjects

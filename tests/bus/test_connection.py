@@ -37,7 +37,7 @@ async def test_the_timeout_holds_whatever_the_attempt_is_doing_when_it_ends():
     url = f"nats://127.0.0.1:{free_port()}"
     connecting = [Bus.connect(url, SENDER, timeout=0.2 + number / 500) for number in range(200)]
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         ended = await asyncio.gather(*connecting, return_exceptions=True)
 
     assert {type(error) for error in ended} == {BrokerAway}
@@ -151,7 +151,7 @@ async def test_a_connection_says_at_its_end_what_went_wrong(
     for _ in range(2):
         bus.tell(subjects.events("r1"), SAID, request_id="r1", once="e1")
     await broker.start()
-    await until(lambda: bus.counters["reconnects"] == 1, "the connection is back", within=5)
+    await until(lambda: bus.counters["reconnects"] == 1, "the connection is back", within=60)
     await bus.close()
 
     assert "events dropped 2" in caplog.text
@@ -168,7 +168,7 @@ async def test_a_connection_comes_back_by_itself_and_tells_those_who_asked(bus: 
     broker.kill()
     await until(lambda: not bus.connected.is_set(), "the connection is lost")
     await broker.start()
-    await until(bus.connected.is_set, "the connection is back", within=5)
+    await until(bus.connected.is_set, "the connection is back", within=60)
 
     await until(lambda: told == ["back"], "those who asked were told")
     assert bus.counters["reconnects"] == 1

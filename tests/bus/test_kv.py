@@ -46,7 +46,7 @@ async def test_a_bucket_outlives_its_broker(broker: Server, bucket: Bucket):
     broker.kill()
     await broker.start()
 
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         await bucket.put("y", b"two")
         assert [value.key for value in await bucket.all()] == ["x", "y"]
 

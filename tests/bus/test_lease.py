@@ -28,7 +28,7 @@ async def test_an_ack_removes_the_message(bus: Bus, pulling: Pulling):
         info = await consumer(bus, "w_slow")
         return info["num_ack_pending"] == info["num_pending"] == 0
 
-    await until_asked(is_gone, "the message is gone", within=5)
+    await until_asked(is_gone, "the message is gone", within=60)
 
 
 async def test_what_is_handed_back_comes_again_at_once(bus: Bus, other: Bus, pulling: Pulling):
@@ -38,7 +38,7 @@ async def test_what_is_handed_back_comes_again_at_once(bus: Bus, other: Bus, pul
     second = await pulling(other, ["w_slow"], slots=1, ack_wait=60)
 
     delivery.lease.hand_back()
-    again = await second.next(within=2)
+    again = await second.next(within=20)
 
     assert (again.sequence, again.number) == (delivery.sequence, 2)
 
@@ -51,7 +51,7 @@ async def test_what_is_handed_back_with_a_delay_comes_again_after_it(bus: Bus, o
     began = time.monotonic()
 
     delivery.lease.hand_back(delay_seconds=0.6)
-    await second.next(within=5)
+    await second.next(within=20)
 
     assert time.monotonic() - began >= 0.55
 
@@ -185,5 +185,5 @@ async def test_a_keep_alive_asks_the_broker(bus: Bus, broker: Server, pulling: P
     assert await hands.pull.keeper.beat(delivery.lease)
 
     broker.kill()
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(20):
         assert not await hands.pull.keeper.beat(delivery.lease)

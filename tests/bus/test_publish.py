@@ -27,7 +27,7 @@ async def test_everything_is_stored_once_though_the_broker_is_killed_meanwhile(b
 
     broker.kill()
     await broker.start()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         stored = await asyncio.gather(*storing)
 
     ids = [raw.headers["Nats-Msg-Id"] for raw in await read_subject(bus.nc, "RESULTS", "results.r1", fresh=True)]
@@ -47,7 +47,7 @@ async def test_many_at_once_are_stored_in_order_and_once_though_the_broker_is_ki
 
     broker.kill()
     await broker.start()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         stored = await storing
 
     kept = {raw.sequence: raw for raw in await read_subject(bus.nc, "RESULTS", "results.r1", fresh=True)}
@@ -70,7 +70,7 @@ async def test_many_at_once_are_asked_for_again_when_their_acknowledgements_are_
     await until(lambda: behind.publisher.retries > 0 or storing.done(), "no acknowledgement came")
 
     gate.is_deaf = False
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         stored = await storing
 
     kept = await read_subject(bus.nc, "RESULTS", "results.r1", fresh=True)
@@ -88,7 +88,7 @@ async def test_a_lost_acknowledgement_is_asked_for_again_under_the_same_id(bus: 
     await until_asked(is_stored, "the broker has it")
     await gate.shut()
     await gate.open()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         stored = await storing
 
     assert stored.is_duplicate
@@ -103,7 +103,7 @@ async def test_a_broker_that_does_not_acknowledge_is_asked_again(gate: Gate, con
 
     await until(lambda: behind.publisher.retries > 0, "it was tried again")
     gate.is_deaf = False
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         stored = await storing
 
     assert stored.sequence == 1
@@ -117,7 +117,7 @@ async def test_a_full_stream_holds_a_publish_back_until_there_is_room(bus: Bus):
     assert not storing.done()
 
     await delete_message(bus, "TASKS", first.sequence)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         stored = await storing
 
     assert stored.sequence == first.sequence + 1
@@ -137,7 +137,7 @@ async def test_a_full_stream_is_said_to_be_full_once_by_all_that_wait_for_it(
     before = bus.publisher.retries
     await until(lambda: bus.publisher.retries > before + 4, "both have tried again")
     await change_stream(bus, "RESULTS", max_msgs=100)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await asyncio.gather(*waiting)
 
     assert caplog.text.count("not stored for") == 1
@@ -209,7 +209,7 @@ async def test_patience_ends_also_for_who_waits_for_a_place(bus: Bus, other: Bus
     storing = [asyncio.create_task(bus.publisher.store("silent.ear", b"", {})) for _ in range(MAX_IN_FLIGHT)]
     await until(lambda: len(silent.heard) >= MAX_IN_FLIGHT, "every place is taken")
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         with pytest.raises(BrokerAway, match=r"not stored within 0\.01 s: 512 others are being stored"):
             await bus.publisher.store("tasks.a", b"{}", {}, patience=0.01)
     for one in storing:
@@ -236,7 +236,7 @@ async def test_who_waits_for_a_broker_that_does_not_read_can_give_up(broker: Ser
         bus.nc.post("nobody.hears", b"x" * LARGE)
         await asyncio.sleep(0)
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         with pytest.raises(BrokerAway, match="does not read what is sent"):
             await bus.publisher.store("tasks.slow", b"{}", {}, patience=0.05)
         with pytest.raises(TimeoutError):
@@ -252,7 +252,7 @@ async def test_an_answer_from_somebody_who_is_no_stream_is_no_acknowledgement(bu
     await other.subscribe("not.stored", lambda message: other.nc.post(message.reply, b"ok"))
     await other.flush()
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         with pytest.raises(BrokerAway, match="somebody answered who is no stream"):
             await bus.publisher.store("not.stored", b"", {}, patience=0.01)
 

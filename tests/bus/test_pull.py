@@ -130,7 +130,7 @@ async def test_a_bounce_is_noted_before_the_message_is_handed_back(bus: Bus):
     await until(lambda: bool(noted), "it was bounced")
     pull.slots = 1
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert (await got.get()).number == 2
     assert noted == [(1, True)]
     await pull.close()
@@ -147,7 +147,7 @@ async def test_a_pull_that_was_open_when_the_broker_died_is_asked_again_at_once(
     await broker.start()
     await put_task(bus, "slow", "one")
 
-    assert (await hands.next(within=4)).data == b"one"
+    assert (await hands.next(within=9)).data == b"one"
 
 
 async def test_a_consumer_that_is_deleted_and_made_again_is_pulled_from_again(bus: Bus, pulling: Pulling):
@@ -158,7 +158,7 @@ async def test_a_consumer_that_is_deleted_and_made_again_is_pulled_from_again(bu
     await provision(bus, Settings(lease_seconds=1, ack_wait_seconds=60), ["default"], ["slow"])
     await put_task(bus, "slow", "one")
 
-    assert (await hands.next(within=4)).data == b"one"
+    assert (await hands.next(within=9)).data == b"one"
 
 
 async def test_a_consumer_that_is_made_later_is_pulled_from(bus: Bus, pulling: Pulling):
@@ -167,7 +167,7 @@ async def test_a_consumer_that_is_made_later_is_pulled_from(bus: Bus, pulling: P
     await provision(bus, Settings(lease_seconds=1, ack_wait_seconds=1), ["default"], ["later"])
     await put_task(bus, "later", "one")
 
-    assert (await hands.next(within=4)).data == b"one"
+    assert (await hands.next(within=9)).data == b"one"
 
 
 async def test_a_handler_that_breaks_frees_its_slot_and_its_message_comes_again(bus: Bus):
@@ -183,7 +183,7 @@ async def test_a_handler_that_breaks_frees_its_slot_and_its_message_comes_again(
     await pull.start()
     await put_task(bus, "a", "bad")
     await put_task(bus, "a", "good")
-    await until(lambda: len(numbers[b"bad"]) == 2, "the message comes again", within=8)
+    await until(lambda: len(numbers[b"bad"]) == 2, "the message comes again", within=60)
     await asyncio.gather(*await pull.close())
     assert await pull.close() == []  # twice is once
     pull.stop()
@@ -199,7 +199,7 @@ async def test_what_is_handed_back_ten_times_is_still_delivered(bus: Bus, pullin
     for _ in range(10):
         (await hands.next()).lease.hand_back()
 
-    assert (await hands.next(within=5)).number == 11
+    assert (await hands.next(within=20)).number == 11
 
 
 async def test_nothing_waits_for_an_ack_timeout_after_a_clean_stop_though_messages_keep_coming(
@@ -219,7 +219,7 @@ async def test_nothing_waits_for_an_ack_timeout_after_a_clean_stop_though_messag
 
         peer = await pulling(bus, ["w_slow"], slots=2000, ack_wait=60)
         for _ in coming:
-            (await peer.next(within=5)).lease.ack()
+            (await peer.next(within=20)).lease.ack()
         await peer.close()
 
         assert len(running) == begun

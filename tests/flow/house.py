@@ -36,7 +36,7 @@ PLAN = Plan(tasks=(TaskSpec(id="a", description="look", tag="math"),))
 
 
 async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while True:
             if await holds():
                 return

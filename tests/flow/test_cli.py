@@ -89,7 +89,7 @@ def test_a_detached_request_is_listed_followed_cancelled_and_explained(here: Her
     with here.start("submit", "--request", _slow(here, request_id)) as follower:
         _wait_for(here.folder / "submit.txt", "plan    1 tasks")
         assert here.document("cancel", request_id, "--reason", "enough")["cancelled"] is True
-        assert follower.wait(30) == 4
+        assert follower.wait(60) == 4
 
     status = here.document("status", request_id)
     assert (status["status"], status["cause"]) == ("cancelled", "cancelled: enough")
@@ -109,7 +109,7 @@ def test_ctrl_c_leaves_the_request_running_and_says_so(here: Here):
     with here.start("submit", "--request", _slow(here)) as follower:
         _wait_for(here.folder / "submit.txt", "plan    1 tasks")
         follower.send_signal(signal.SIGINT)
-        assert follower.wait(30) == 130
+        assert follower.wait(60) == 130
 
     said = (here.folder / "submit.txt").read_text()
     assert "the request goes on: `muster status" in said
@@ -121,7 +121,7 @@ def test_what_a_role_says_while_it_works_is_shown(here: Here):
     with here.start("submit", "--request", _slow(here, "talks")) as follower:
         _wait_for(here.folder / "submit.txt", "· one  step")
         here.run("cancel", "talks")
-        assert follower.wait(30) == 4
+        assert follower.wait(60) == 4
 
 
 def test_a_request_comes_by_http_as_the_welcome_says(here: Here):
@@ -130,7 +130,7 @@ def test_a_request_comes_by_http_as_the_welcome_says(here: Here):
     asked = urllib.request.Request(
         f"{address['http_url']}/v1/requests", body, {"content-type": "application/json"}, method="POST"
     )
-    with urllib.request.urlopen(asked, timeout=10) as reply:
+    with urllib.request.urlopen(asked, timeout=60) as reply:
         request_id = json.loads(reply.read())["id"]
     with urllib.request.urlopen(f"{address['http_url']}/v1/requests/{request_id}/answer?wait=20", timeout=30) as reply:
         assert json.loads(reply.read())["status"] == "done"
@@ -182,7 +182,7 @@ def test_up_ends_cleanly_and_keeps_what_was_asked(alone: Here):
         ]
         broker = alone.broker_pid()
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
         assert not is_alive(broker)
         assert not (alone.folder / ".muster" / "address.json").exists()
 
@@ -200,7 +200,7 @@ def test_up_says_where_the_coordinator_listens_and_takes_a_port_that_is_free_the
         env = {"MUSTER_HTTP_HOST": "127.0.0.2", "MUSTER_HTTP_PORT": str(port)}
         with alone.up("--port", str(free_port()), **env) as (_, said):
             address = json.loads((alone.folder / ".muster" / "address.json").read_text())["http_url"]
-            with urllib.request.urlopen(f"{address}/readyz", timeout=10) as reply:
+            with urllib.request.urlopen(f"{address}/readyz", timeout=60) as reply:
                 assert reply.status == 200
 
     assert address.startswith("http://127.0.0.2:")

@@ -164,7 +164,7 @@ def _post(port: int, body: object) -> str:
         data=json.dumps(body).encode(),
         headers={"Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=10) as reply:
+    with urllib.request.urlopen(request, timeout=60) as reply:
         return str(json.load(reply)["id"])
 
 

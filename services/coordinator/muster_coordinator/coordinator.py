@@ -22,6 +22,7 @@ STEP_SECONDS = 10.0  # one read or report; a broker that is slower is away
 TURN_SECONDS = 1.0
 PAUSE_SECONDS = 0.5
 PATIENCE_SECONDS = 5.0
+MAX_COMPLAINTS = 100
 
 
 class Coordinator:
@@ -36,7 +37,7 @@ class Coordinator:
         self._catching_up = CatchingUp(bus, self.hearing)
         self._missed = self._catching_up.everything()
         self._duties = deque((self._read_missed, self._read_log, self._look, self._tell_conflict, self._report))
-        self._complaint = ""
+        self._complaints: set[str] = set()
         self._turned_at = time.monotonic()
         self._following = AsyncExitStack()
         self._keeper: asyncio.Task[None] | None = None
@@ -94,7 +95,7 @@ class Coordinator:
             try:
                 async with asyncio.timeout(STEP_SECONDS):
                     if not await self._step():
-                        self._complaint = ""  # every duty is done; after one alone another may still be failing
+                        self._complaints.clear()  # every duty is done; after one alone another may still be failing
                         await self._wait_for_news()
             except (TimeoutError, MusterError) as error:
                 self._complain(str(error) or "the broker did not answer in time")
@@ -104,9 +105,9 @@ class Coordinator:
                 await asyncio.sleep(PAUSE_SECONDS)
 
     def _complain(self, reason: str) -> None:
-        """Once, until something goes well again: this is tried for ever."""
-        if reason != self._complaint:
-            self._complaint = reason
+        """Each once, until all is well again: this is tried for ever."""
+        if reason not in self._complaints and len(self._complaints) < MAX_COMPLAINTS:
+            self._complaints.add(reason)
             log.warning("… the watch tries again: %s", reason)
 
     async def _wait_for_news(self) -> None:

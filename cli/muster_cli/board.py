@@ -43,7 +43,6 @@ class Board:
 
     state: RequestState
     hands: dict[str, Hand] = field(default_factory=dict[str, Hand])
-    counted: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
     told_at: dict[str, float] = field(default_factory=dict[str, float])
 
     def entered(self, entry: Entry) -> str | None:
@@ -121,10 +120,8 @@ class Board:
         return task is not None and task.status is TaskStatus.DONE
 
     def _result(self, result: Result) -> str | None:
-        key = (result.task_id, result.attempt)
-        if key in self.counted:
+        if not self.state.is_counted(result):
             return f"≈ {result.task_id}  a second result of attempt {result.attempt}, not counted"
-        self.counted.add(key)
         self.hands.pop(result.task_id, None)
         if result.status is ResultStatus.DONE:
             return f"✓ {result.task_id}  {result.seconds:.1f} s by {name_of(result.worker)}"

@@ -9,6 +9,7 @@ from muster_bus.connection import Bus
 from muster_bus.log import read_entry
 from muster_bus.read import Raw, read_subject
 from muster_bus.topology import Backlog, backlog
+from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
 from muster_protocol.log import Entry
@@ -65,7 +66,7 @@ def judged(request_id: str, entries: list[Entry]) -> Log:
     term = 0
     for entry in entries:
         body = entry.body
-        is_owner = entry.sender.startswith("supervisor/")
+        is_owner = h.is_owner(entry.sender)
         if isinstance(body, Taken):
             term = entry.sequence if is_owner and not body.handed_back else term
         elif isinstance(body, Result) and (not is_owner or entry.term == term):

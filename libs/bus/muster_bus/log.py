@@ -178,7 +178,7 @@ class RequestLog:
         try:
             entry = await read_entry(self._bus, raw)
         except Invalid as reason:
-            if reason.where == h.KIND and raw.headers.get(h.SENDER, "").startswith("supervisor/"):
+            if reason.where == h.KIND and h.is_owner(raw.headers.get(h.SENDER, "")):
                 self.foreign_kind = raw.headers.get(h.KIND)
             self.state.last_sequence = max(self.state.last_sequence, raw.sequence)
             source = Source.of_raw(STREAM, raw)

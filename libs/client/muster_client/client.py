@@ -116,7 +116,7 @@ class Client:
                     continue
                 state.apply(happening)
                 body = happening.body
-                if isinstance(body, Result) and _is_counted(state, body):
+                if isinstance(body, Result) and state.is_counted(body):
                     yield body
                 if state.answer is not None:
                     return
@@ -202,10 +202,3 @@ class Client:
             except BrokerAway:
                 if self.bus.nc.is_closed or time.monotonic() > give_up:
                     raise
-
-
-def _is_counted(state: RequestState, result: Result) -> bool:
-    task = state.tasks.get(result.task_id)
-    if task is None or not 1 <= result.attempt <= len(task.attempts):
-        return False
-    return task.attempts[result.attempt - 1].result is result

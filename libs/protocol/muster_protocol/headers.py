@@ -21,7 +21,7 @@ TRACEPARENT = "traceparent"
 TERM = "term"
 BODY_REF = "body-ref"  # "<sha256>.<bytes>": the body lies in the object store
 
-_SENDER = re.compile(r"[a-z][a-z0-9_-]{0,31}(/[A-Za-z0-9_.-]{1,64}){0,2}")
+_SENDER = re.compile(r"[a-z][a-z0-9_-]{0,31}(/[A-Za-z0-9_.-]{1,64}){1,2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,11 @@ def checked_sender(headers: Mapping[str, str] | None) -> str:
     if not _SENDER.fullmatch(sender):
         raise Invalid(f"{sender[:80]!r} is not <service>/<instance>[/<role>]", SENDER)
     return sender
+
+
+def is_owner(sender: str) -> bool:
+    """Whether it speaks for a request: only supervisors own one."""
+    return sender.startswith("supervisor/")
 
 
 def checked_kind(headers: Mapping[str, str] | None, known: Mapping[str, type[M]]) -> type[M]:

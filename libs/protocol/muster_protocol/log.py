@@ -20,6 +20,7 @@ from typing import NamedTuple, assert_never
 
 from pydantic import TypeAdapter
 
+from muster_protocol.headers import is_owner
 from muster_protocol.messages import (
     Answer,
     Decision,
@@ -165,11 +166,11 @@ class RequestState:
         if isinstance(body, Taken):
             self._taken(entry, body)
             return
-        if isinstance(body, Result) and not _is_owner(entry):
+        if isinstance(body, Result) and not is_owner(entry.sender):
             self._result(body)
             self.fruitful_delivery = max(self.fruitful_delivery, self.delivery)
             return
-        if not _is_owner(entry) or entry.term != self.term or self.answer is not None:
+        if not is_owner(entry.sender) or entry.term != self.term or self.answer is not None:
             return
         self._owner_entry(entry, body)
 
@@ -221,6 +222,13 @@ class RequestState:
             return attempt == len(task.attempts) + 1
         return task.status is TaskStatus.RUNNING and attempt == len(task.attempts) and at >= task.attempts[-1].expiry
 
+    def is_counted(self, result: Result) -> bool:
+        """Whether this very result is the one of its attempt that counts."""
+        task = self.tasks.get(result.task_id)
+        if task is None or not 1 <= result.attempt <= len(task.attempts):
+            return False
+        return task.attempts[result.attempt - 1].result is result
+
     def fruitless_takes(self, delivery: int) -> int:
         """Deliveries before this one, since the last that made progress or was handed back cleanly."""
         return max(0, delivery - self.fruitful_delivery - 1)
@@ -230,7 +238,7 @@ class RequestState:
         return _OUTCOMES.validate_python([task.outcome() for task in self.tasks.values()])
 
     def _taken(self, entry: Entry, body: Taken) -> None:
-        if not _is_owner(entry) or self.answer is not None:
+        if not is_owner(entry.sender) or self.answer is not None:
             return
         if body.handed_back:
             self.owner = None if entry.term == self.term else self.owner
@@ -377,7 +385,3 @@ def fold(request_id: str, entries: Iterable[Entry]) -> RequestState:
     for entry in entries:
         state.apply(entry)
     return state
-
-
-def _is_owner(entry: Entry) -> bool:
-    return entry.sender.startswith("supervisor/")

@@ -98,7 +98,7 @@ class Hearing:
         except Invalid as reason:
             self.refuse_entry(str(reason), request_id, sequence, headers, body, at)
             return
-        if headers[h.KIND] == Result.kind and not sender.startswith("supervisor/"):
+        if headers[h.KIND] == Result.kind and not h.is_owner(sender):
             self._result(request_id, headers, at)
         self.picture.count(request_id, sequence, headers, body)
 

@@ -100,7 +100,7 @@ class Picture:
     def count(self, request_id: str, sequence: int, headers: Mapping[str, str], body: bytes) -> None:
         """Take one entry in; older ones than the last change nothing."""
         kind = headers.get(h.KIND)
-        is_owner = headers.get(h.SENDER, "").startswith("supervisor/")
+        is_owner = h.is_owner(headers.get(h.SENDER, ""))
         summary = self.get(request_id)
         if summary is None:
             if not is_owner or kind not in (Taken.kind, Answer.kind):

@@ -202,7 +202,7 @@ class Supervisor:
 
     def _on_control(self, message: Heard) -> None:
         run = self._runs.get(subjects.last_token(message.subject))
-        if run is not None and not (message.headers or {}).get(h.SENDER, "").startswith("supervisor/"):
+        if run is not None and not h.is_owner((message.headers or {}).get(h.SENDER, "")):
             run.controlled()
 
     async def _on_reconnect(self) -> None:

@@ -31,7 +31,7 @@ def settles(entry: Entry, task: Task) -> bool:
     """Whether this entry leaves nothing to do: the answer, a result of the attempt, or a success of the task."""
     match entry.body:
         case Answer():
-            return entry.sender.startswith("supervisor/")
+            return h.is_owner(entry.sender)
         case Result() as result if result.task_id == task.task_id:
             return result.attempt == task.attempt or result.status is ResultStatus.DONE
         case _:

@@ -13,12 +13,14 @@ from tests.unit.protocol.journal import answer, result, taken
 WORKER = Sender("worker", "w1", "math")
 
 
-@pytest.mark.parametrize("sender", ["anonymous", "client/c1", "supervisor/s-1.local", "worker/w1/math"])
+@pytest.mark.parametrize("sender", ["client/c1", "supervisor/s-1.local", "worker/w1/math"])
 def test_a_sender_is_a_service_and_an_instance_and_for_workers_a_role(sender: str):
     assert checked_sender({h.SENDER: sender}) == sender
 
 
-@pytest.mark.parametrize("sender", ["Worker/w1", "worker/", "/w1", "a/b/c/d", "worker/w 1", "worker/w1\n", "1"])
+@pytest.mark.parametrize(
+    "sender", ["Worker/w1", "anonymous", "worker/", "/w1", "a/b/c/d", "worker/w 1", "worker/w1\n", "1"]
+)
 def test_i10_a_sender_of_another_shape_is_refused(sender: str):
     with pytest.raises(Invalid, match="sender: "):
         checked_sender({h.SENDER: sender})

@@ -34,14 +34,14 @@ async def start_misbehaving(muster: Muster, *options: str) -> None:
     await muster.start("worker", "w1", *options)
 
 
-async def test_a_cancel_on_another_request_s_subject_stops_nothing(muster: Muster) -> None:
+async def test_an_abort_on_another_request_s_subject_stops_nothing(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
     request = await muster.submit([{"id": "a", "does": {"until": "go"}}])
     await muster.until(lambda: muster.executions(request)["a"] == 1, "it runs")
 
-    cancel = json.dumps({"request_id": request}).encode()
-    await muster.publish("control.another", cancel, {"sender": "client/c1", "kind": "cancel"})
+    abort = json.dumps({"request_id": request}).encode()
+    await muster.publish("control.another", abort, {"sender": "supervisor/s9", "kind": "abort"})
     await muster.answer(await muster.submit([{"id": "later"}]))  # by now the worker has heard it
     muster.say("go")
 

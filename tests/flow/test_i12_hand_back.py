@@ -58,6 +58,23 @@ async def test_the_requests_of_a_stopped_supervisor_are_handed_back_with_a_note(
     assert (state.owner, state.fruitless_takes(again.number)) == (None, 0)
 
 
+async def test_a_failure_that_waits_for_room_is_handed_back_by_a_stopped_worker(patient_muster: Muster) -> None:
+    muster = patient_muster
+    team = muster.folder / "team.yaml"
+    team.write_text(team.read_text().replace("tests.acting:act", "tests.misbehaving:misbehave"))
+    await muster.publish("results.another", b"{}", None)
+    await muster.leave_room_for("RESULTS", messages=1)
+    await muster.start("worker", "w1", "--grace", "6")
+    await put_task(muster, task_of("t", does='{"does": "cancel its own task"}'))
+    await muster.until(lambda: "results.r1  not stored for" in muster.said_by("w1"), "its failure waits for room")
+
+    muster.signal("w1", signal.SIGTERM)
+    assert await muster.ended("w1") == 0
+
+    (again,) = await next_deliveries(muster, "TASKS", "w_acting", 1, within=20)
+    assert again.number == 2
+
+
 async def test_a_request_that_waits_to_be_refused_is_handed_back_by_a_stopped_supervisor(
     patient_muster: Muster,
 ) -> None:

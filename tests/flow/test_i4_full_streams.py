@@ -77,3 +77,31 @@ async def test_a_full_object_store_is_waited_for_by_the_task_that_needs_it_alone
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
     assert "attendance" not in muster.said_by("s1")
+
+
+async def test_a_task_that_waits_for_room_loses_no_attempt_meanwhile(muster: Muster) -> None:
+    await muster.publish("tasks.second", b"{}", None)
+    await muster.leave_room_for("TASKS", messages=1)
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1", "--role", "acting")
+    request = await muster.submit([{"id": "a", "timeout_seconds": 1, "max_attempts": 2}])
+    await muster.until(lambda: "tasks.acting  not stored for" in muster.said_by("s1"), "it waits for five seconds")
+
+    await muster.leave_room_for("TASKS", messages=1000)
+
+    assert (await muster.answer(request)).status is AnswerStatus.DONE
+
+
+async def test_a_task_that_the_broker_refuses_for_good_has_failed_and_its_neighbours_go_on(muster: Muster) -> None:
+    js = muster.bus.nc.jetstream(timeout=5)
+    config = (await js.stream_info("TASKS")).config
+    config.max_msg_size = 50_000
+    await js.update_stream(config)
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+
+    request = await muster.submit([{"id": "big", "description": "{}\n" + "x" * 100_000}, {"id": "a"}, {"id": "b"}])
+    answer = await muster.answer(request)
+
+    assert {task.id: task.status for task in answer.tasks} == {"big": "failed", "a": "done", "b": "done"}
+    assert "message size exceeds maximum allowed" in (answer.tasks[0].reason or "")

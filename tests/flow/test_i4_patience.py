@@ -1,6 +1,5 @@
 """I4: nothing that a request waits for, in itself or beside it, keeps its answer past the deadline."""
 
-import asyncio
 import time
 
 import pytest
@@ -67,20 +66,21 @@ async def test_requests_that_wait_for_a_model_hold_up_none_that_needs_it_not(mus
     assert answer.status is AnswerStatus.DONE
 
 
-async def test_many_who_speak_on_control_are_read_once_and_not_once_for_each(muster: Muster) -> None:
+async def test_what_was_said_on_control_is_not_read_again_with_each_word_that_follows(muster: Muster) -> None:
     async with supervising(muster, choose_model("offline", {})) as supervisor:
         request = await muster.submit([{"id": "waits"}])
         await muster.until_log(request, lambda state: state.in_flight == 1)
         before = supervisor.bus.nc.stats["in_msgs"]
 
-        headers = {"sender": "client/c", "kind": "nonsense"}
-        await asyncio.gather(*(muster.publish(f"control.{request}", b"{}", headers) for _ in range(200)))
+        async def are_reported(count: int) -> bool:
+            return len(await muster.errors()) == count
 
-        async def are_reported() -> bool:
-            return len(await muster.errors()) == 200
+        for count in range(5, 205, 5):
+            for _ in range(5):
+                await muster.publish(f"control.{request}", b"{}", {"sender": "client/c", "kind": "nonsense"})
+            await until_asked(lambda count=count: are_reported(count), "all are reported")
 
-        await until_asked(are_reported, "all are reported")
-        assert supervisor.bus.nc.stats["in_msgs"] - before < 5000  # 200 heard, read and reported; by each: 20,000
+        assert supervisor.bus.nc.stats["in_msgs"] - before < 3000  # from the beginning each time it would be 5,000
 
 
 async def test_requests_that_wait_for_workers_keep_no_other_from_being_answered(muster: Muster) -> None:

@@ -23,7 +23,8 @@ def check_spelling(fields: object, of: type[Frozen] = Request, where: str = "") 
     """Raise at a field that does not exist; what is no object at all is left to the model."""
     if isinstance(fields, list):
         for place, one in enumerate(cast("list[Any]", fields)):
-            check_spelling(one, of, f"{where}.{place}")
+            if isinstance(one, dict):  # a list in a list is none of ours: the model says so, however deep it goes
+                check_spelling(cast("dict[str, Any]", one), of, f"{where}.{place}")
     if not isinstance(fields, dict):
         return
     for name, value in cast("dict[str, Any]", fields).items():

@@ -3,13 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Coroutine
+from functools import partial
 
 from muster_agent.model import Ask, RefineBrief, finished
 from muster_agent.patience import ask_patiently
 from muster_bus import telemetry
 from muster_bus.publish import Outgoing, Stored
 from muster_protocol import subjects
-from muster_protocol.errors import BrokerAway, Invalid, Retryable
+from muster_protocol.errors import BrokerAway, Invalid, Retryable, Terminal
 from muster_protocol.log import Attempt, TaskState
 from muster_protocol.messages import (
     Abort,
@@ -29,7 +30,8 @@ from muster_supervisor.owner import Owner
 log = logging.getLogger("muster.supervisor")
 
 REFINE_SECONDS = 30.0
-LOOK_SECONDS = 0.25  # whether what is being stored is still wanted
+LOOK_SECONDS = 0.25  # whether what is being stored is still ours
+LARGE_AGAIN_SECONDS = 1.0  # until a large message is tried again that the object store did not take
 ABORT_SECONDS = 0.5  # a full CONTROL costs workers some work in vain; it must not cost the answer
 
 
@@ -50,18 +52,18 @@ async def dispatch(owner: Owner, step: DispatchTasks) -> None:
 
 async def publish(owner: Owner, attempts: list[tuple[TaskState, Attempt]]) -> None:
     """Store the task messages, then note where they are; beside the loop, which goes on with what is due."""
+    names = {task.spec.id for task, _ in attempts}
+    owner.publishing |= names
     try:
-        async with asyncio.timeout(owner.seconds_left()):
-            outgoing = await _until_outgoing(owner, attempts)
-            stored = await _while_wanted(owner, owner.bus.store_all([message for _, _, message in outgoing]))
-    except TimeoutError:
-        log.warning("… request %s  TASKS took no more until the deadline", owner.request_id)
-        return
-    if stored is None:
-        return
+        outgoing = await _all_outgoing(owner, attempts)
+        stored = await _while_ours(owner, _stored(owner, outgoing))
+    finally:
+        owner.publishing -= names
+        owner.log.wake()
     notes = tuple(
         Dispatch(task_id=task.spec.id, attempt=attempt.number, sequence=where.sequence)
         for (task, attempt, _), where in zip(outgoing, stored, strict=True)
+        if where is not None
     )
     if not notes:
         return
@@ -69,14 +71,29 @@ async def publish(owner: Owner, attempts: list[tuple[TaskState, Attempt]]) -> No
     await _note(owner, Dispatched(attempts=notes), once)
 
 
-async def _while_wanted(owner: Owner, storing: Coroutine[None, None, list[Stored]]) -> list[Stored] | None:
-    """A full TASKS may hold up a request, but not its cancellation, nor one that is no longer ours."""
+async def _stored(owner: Owner, outgoing: list[tuple[TaskState, Attempt, Outgoing]]) -> list[Stored | None]:
+    """All at once; when one is refused for good, each by itself: its attempt has failed, its neighbours go on."""
+    try:
+        return list(await owner.bus.store_all([message for _, _, message in outgoing]))
+    except Terminal as reason:
+        log.warning("… request %s  a task is refused: %s", owner.request_id, reason)
+    stored: list[Stored | None] = []  # again: the message ids swallow those that are there
+    for task, attempt, message in outgoing:
+        try:
+            stored += await owner.bus.store_all([message])
+        except Terminal as reason:
+            failure = Failure.model_validate({"class": "resource", "message": str(reason), "is_final": True})
+            await _fail(owner, task.spec.id, attempt.number, failure)
+            stored.append(None)
+    return stored
+
+
+async def _while_ours(owner: Owner, storing: Coroutine[None, None, list[Stored | None]]) -> list[Stored | None]:
+    """A full TASKS may hold this up for longer than the request is ours."""
     task = asyncio.get_running_loop().create_task(storing)
     try:
         while not (await asyncio.wait([task], timeout=LOOK_SECONDS))[0]:
             owner.check()
-            if owner.state.cancelled is not None:
-                return None
         return task.result()
     finally:
         task.cancel()
@@ -95,19 +112,6 @@ async def _note(owner: Owner, dispatched: Dispatched, once: str) -> None:
         await owner.append(dispatched, once)
 
 
-async def _until_outgoing(
-    owner: Owner, attempts: list[tuple[TaskState, Attempt]]
-) -> list[tuple[TaskState, Attempt, Outgoing]]:
-    """A full object store is back-pressure, not the end of an attendance."""
-    while True:
-        try:
-            return await _all_outgoing(owner, attempts)
-        except Retryable as reason:
-            log.warning("… request %s  tasks are not stored yet: %s", owner.request_id, reason)
-            owner.check()
-            await asyncio.sleep(LOOK_SECONDS)
-
-
 async def _all_outgoing(
     owner: Owner, attempts: list[tuple[TaskState, Attempt]]
 ) -> list[tuple[TaskState, Attempt, Outgoing]]:
@@ -118,10 +122,20 @@ async def _all_outgoing(
             continue
         try:
             found.append((task, attempt, await _outgoing(owner, task, attempt)))
+        except Retryable as reason:  # a full object store holds up the one that is large, not its neighbours
+            log.warning("… request %s  %s is not stored yet: %s", owner.request_id, task.spec.id, reason)
+            owner.note(partial(_publish_later, owner, task, attempt))
         except Invalid as reason:
             failure = Failure.model_validate({"class": "resource", "message": str(reason), "is_final": True})
             await _fail(owner, task.spec.id, attempt.number, failure)
     return found
+
+
+async def _publish_later(owner: Owner, task: TaskState, attempt: Attempt) -> None:
+    owner.publishing.add(task.spec.id)
+    await asyncio.sleep(LARGE_AGAIN_SECONDS)
+    owner.check()
+    await publish(owner, [(task, attempt)])
 
 
 async def _outgoing(owner: Owner, task: TaskState, attempt: Attempt) -> Outgoing:

@@ -53,6 +53,7 @@ class Owner:
         self.term = 0
         self.spent = Usage()  # on plans that came to nothing: in no log entry, but paid
         self._deadline = delivery.time + (request.deadline_seconds or means.team.limits.deadline_seconds)
+        self.publishing: set[str] = set()  # tasks whose message is not stored yet
         self._notes: set[asyncio.Task[None]] = set()
 
     @property
@@ -114,9 +115,9 @@ class Owner:
         log.info("← request %s  handed back", self.request_id)
 
     async def live_on(self) -> None:
-        """Delivered to us once more: we outlived the take before, so it was not in vain and nothing here is poison."""
+        """Taken by us once more: we outlived the take before, so it was not in vain, and nothing here is poison."""
         before = self._taken(handed_back=True).model_copy(update={"delivery": self.delivery.number - 1})
-        await self.append(before, f"{self.request_id}.lived.{self.term}.{self.delivery.number}")
+        await self.log.append(before, once=f"{self.request_id}.lived.{self.term}")  # of no term: we still own it
 
     async def append(self, body: LogBody, once: str) -> int:
         """Write under our term; the fold ignores it if somebody else has the request by now."""

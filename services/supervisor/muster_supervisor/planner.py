@@ -11,7 +11,7 @@ from muster_agent.team import Team
 from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.fields import check_honoured
 from muster_protocol.messages import Request, Usage
-from muster_protocol.plan import MAX_TASKS, Plan, unfold
+from muster_protocol.plan import MAX_DEPENDENCIES, MAX_TASKS, Plan, unfold
 from muster_supervisor.lint import Finding, errors, lint, route
 
 MAX_PLAN_TOKENS = 16_384  # some 150 tasks; a longer list is better asked for as a map
@@ -80,7 +80,12 @@ def _accepted(plan: Plan, request: Request, team: Team, usage: Usage) -> tuple[P
     findings = lint(plan, team, request.budget, request.num_tasks)
     if wrong := errors(findings):
         raise Unplannable(_together(wrong), wrong[0].where, usage)
-    return route(plan, team), usage, tuple(str(finding) for finding in findings)
+    routed = route(plan, team)
+    count = sum(len(task.dependencies) for task in routed.tasks)
+    if count > MAX_DEPENDENCIES:  # a broadcast multiplies them
+        text = f"{count:,} dependencies in all, with the copies of what is broadcast; the most is {MAX_DEPENDENCIES:,}"
+        raise Unplannable(text, "plan.tasks", usage)
+    return routed, usage, tuple(str(finding) for finding in findings)
 
 
 def _together(wrong: list[Finding]) -> str:

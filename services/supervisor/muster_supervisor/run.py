@@ -80,7 +80,12 @@ class Run:
         try:
             while self._has_controls:
                 self._has_controls = False
-                self._controls_read = await read_controls(self.owner, self._controls_read)
+                term = self.owner.term
+                read = await read_controls(self.owner, self._controls_read)
+                if self.owner.term == term:
+                    self._controls_read = read
+                else:
+                    self._has_controls = True  # what was decided under a term that ended meanwhile may not count
         finally:
             self._is_reading_controls = False
 
@@ -164,9 +169,10 @@ class Run:
         if self._retaken.is_set():
             self._retaken.clear()
             await self._check_not_stale()
-            if owner.term and owner.state.term == owner.term:
-                await owner.live_on()
+        has_lived_on = owner.term > 0 and owner.state.term == owner.term
         await owner.take()
+        if has_lived_on:
+            await owner.live_on()
         self._controls_read = 0  # what was decided under an earlier term may not count
         if owner.state.answer is not None:
             return
@@ -206,7 +212,13 @@ class Run:
         return True
 
     def _is_under_way(self, step: Step) -> bool:
-        return isinstance(step, Refine) and step.task_id in self._refining
+        match step:
+            case Refine(task_id=task_id):
+                return task_id in self._refining
+            case Expire(task_id=task_id):
+                return task_id in self.owner.publishing  # nobody can have it yet: a full TASKS costs no strike
+            case _:
+                return False
 
     async def _carry_out(self, steps: list[Step]) -> None:
         for step in steps:

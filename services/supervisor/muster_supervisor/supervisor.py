@@ -76,20 +76,26 @@ class Supervisor:
 
     async def _take(self, delivery: Delivery) -> None:
         """Settle what needs no attendance; attend the rest until it waits for others."""
-        request_id = h.request_id_of(delivery.headers, delivery.sequence, delivery.data)
-        request_hash = _request_hash(delivery)
-        if await self._meets_again(request_id, delivery, request_hash):
-            return
         try:
-            request = await self._opened(delivery, request_id, request_hash)
+            run = await self._begun(delivery)
         except asyncio.CancelledError:
             await self.note_bounce(delivery)  # stopped before anybody attends it: nothing waits for the lease
             delivery.lease.hand_back()
             raise
-        if request is None:
-            return
+        if run is not None:
+            await run.parked.wait()
+
+    async def _begun(self, delivery: Delivery) -> Run | None:
+        """The attendance of what is to be attended."""
+        request_id = h.request_id_of(delivery.headers, delivery.sequence, delivery.data)
+        request_hash = _request_hash(delivery)
         if await self._meets_again(request_id, delivery, request_hash):
-            return  # a copy was quicker while the body was fetched
+            return None
+        request = await self._opened(delivery, request_id, request_hash)
+        if request is None:
+            return None
+        if await self._meets_again(request_id, delivery, request_hash):
+            return None  # a copy was quicker while the body was fetched
         assert self._means is not None
         log.info("→ request %s  delivery %d", request_id, delivery.number)
         run = Run(Owner(self._means, request_id, request, request_hash, delivery))
@@ -97,7 +103,7 @@ class Supervisor:
         task = asyncio.get_running_loop().create_task(self._attend(request_id, run))
         self._attending.add(task)
         task.add_done_callback(self._attending.discard)
-        await run.parked.wait()
+        return run
 
     async def _opened(self, delivery: Delivery, request_id: str, request_hash: str) -> Request | None:
         """What is asked, or None after it was refused."""

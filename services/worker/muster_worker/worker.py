@@ -251,8 +251,12 @@ class Worker:
         else:  # handed back, it would come again at once, and for ever
             failure = Failure.model_validate({"class": "logic", "message": "the role cancelled its own task"})
             role = self._executor.role_of(task.tag)
-            await self._append(task, delivery, Outcome(ResultStatus.FAILED, role, error=failure), 0.0)
-            delivery.lease.ack()
+            try:
+                await self._append(task, delivery, Outcome(ResultStatus.FAILED, role, error=failure), 0.0)
+            except asyncio.CancelledError:  # aborted or stopped meanwhile
+                await self._give_up(running)
+                return
+            running.delivery.lease.ack()
 
     def _say_started(self, running: Running) -> None:
         task = running.task

@@ -119,3 +119,24 @@ async def test_planning_itself_stays_within_the_budget():
     await make_plan(request(budget={"tokens": 2000}), TEAM, model)
     asked: Ask = model.asked[0]
     assert asked.max_tokens < 2000
+
+
+async def test_a_plan_that_a_broadcast_makes_a_thicket_is_refused_by_its_field():
+    news = [{"id": f"n{n}", "description": "tell everybody", "broadcast": True} for n in range(250)]
+    names = [task["id"] for task in news]
+    readers = [
+        {"id": f"r{n}", "description": "read it all", "tag": "writer", "dependencies": names} for n in range(250)
+    ]
+    thicket = Request.of({"plan": {"tasks": [*news, *readers]}})
+
+    with pytest.raises(Unplannable, match=r"^plan\.tasks: 125,000 dependencies in all"):
+        await make_plan(thicket, TEAM, Offline())
+
+
+def test_a_plan_that_is_a_thicket_is_none():
+    names = [f"a{n}" for n in range(400)]
+    first = [{"id": name, "description": "find it"} for name in names]
+    second = [{"id": f"b{n}", "description": "see it all", "dependencies": names} for n in range(300)]
+
+    with pytest.raises(Invalid, match="120,000 dependencies in all; the most is 100,000"):
+        Request.of({"plan": {"tasks": [*first, *second]}})

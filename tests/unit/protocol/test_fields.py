@@ -1,5 +1,8 @@
 """Fields that nobody reads are a mistake where a person asks, and the error says which."""
 
+from functools import reduce
+from typing import Any
+
 import pytest
 
 from muster_protocol.errors import Invalid
@@ -7,6 +10,7 @@ from muster_protocol.fields import check_honoured, check_spelling
 from muster_protocol.messages import Request
 
 TASK = {"id": "a", "description": "find the height"}
+DEEP = reduce(lambda inner, _: [inner], range(5000), list[Any]())
 
 
 @pytest.mark.parametrize(
@@ -35,6 +39,7 @@ def test_a_misspelt_field_is_named_with_the_nearest_known_one(fields: object, wh
         {"plan": {"tasks": [{**TASK, "worker_type": "research"}]}, "metadata": {"plan": {"anything": 1}}},
         {"text": "hi", "budget": {"tasks": 3}},
         {"plan": "no object"},
+        {"plan": DEEP},
         ["no object"],
         None,
     ],

@@ -11,7 +11,7 @@ from muster_bus.embedded import Cluster, Server
 from muster_bus.topology import Settings, provision
 from muster_protocol.errors import MusterError
 from muster_protocol.headers import Sender
-from tests.bus.wire import TAGS, Gate, Hands, api, until_asked
+from tests.bus.wire import CALM, TAGS, Gate, Hands, api, until_asked
 
 Connect = Callable[..., Awaitable[Bus]]
 Pulling = Callable[..., Awaitable[Hands]]
@@ -44,6 +44,7 @@ async def bus(broker: Server, connect: Connect) -> Bus:
     """A connection to one provisioned node. The tag `slow` has an ack wait that no test sees the end of."""
     bus = await connect(broker.url)
     await provision(bus, Settings(lease_seconds=1, ack_wait_seconds=1), ["default"], TAGS)
+    await provision(bus, Settings(lease_seconds=1, ack_wait_seconds=CALM), ["default"], ["calm"])
     await provision(bus, Settings(lease_seconds=1, ack_wait_seconds=60), ["default"], ["slow"])
     return bus
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import secrets
 import signal
 import time
 from collections.abc import Awaitable, Callable
@@ -19,6 +20,7 @@ from muster_protocol.plan import Plan, TaskSpec
 
 TAGS = ["a", "b", "c", "d", "e", "f"]
 LIMIT_SECONDS = 60.0
+CALM = 3.0  # the ack wait of the tag `calm`: a machine that stands still for a second or two loses no lease of it
 
 
 async def until(is_so: Callable[[], bool], what: str, within: float = LIMIT_SECONDS) -> None:
@@ -59,7 +61,7 @@ async def errors(bus: Bus) -> list[Raw]:
 
 
 async def put_task(bus: Bus, tag: str, body: str) -> None:
-    await bus.publisher.store(f"tasks.{tag}", body.encode(), {})
+    await bus.publisher.store(f"tasks.{tag}", body.encode(), {"Nats-Msg-Id": secrets.token_hex(8)})  # once, if retried
 
 
 def pause(server: Server) -> None:

@@ -31,7 +31,7 @@ async def bad(task, ctx):
     raise ValueError("the mill is broken")
 
 async def slow(task, ctx):
-    for step in range(300):
+    for step in range(36000):
         ctx.progress(f"step {step}")
         await asyncio.sleep(0.1)
 """
@@ -83,13 +83,27 @@ class Here:
     @contextmanager
     def up(self, *words: str, **env: str) -> Generator[tuple[subprocess.Popen[str], str]]:
         """A running `muster up` and what it said when it was ready."""
-        ports = () if "--port" in words else ("--port", str(free_port()), "--http-port", str(free_port()))
-        with self.start("up", *ports, *words, **env) as process:
+        process, said = self._up(*words, **env)
+        with process:
             try:
-                yield process, read_until(process, "Ctrl-C stops it")
+                yield process, said
             finally:
                 process.send_signal(signal.SIGTERM)
                 process.wait(LIMIT_SECONDS)
+
+    def _up(self, *words: str, **env: str) -> tuple[subprocess.Popen[str], str]:
+        """On ports that are still free when it comes to them: seconds pass until then, and others look for some too."""
+        for _ in range(5):
+            ports = () if "--port" in words else ("--port", str(free_port()), "--http-port", str(free_port()))
+            process = self.start("up", *ports, *words, **env)
+            try:
+                return process, read_until(process, "Ctrl-C stops it")
+            except AssertionError:
+                with process:
+                    process.wait(LIMIT_SECONDS)
+                if not ports or "in use" not in self.said("up"):
+                    raise
+        raise AssertionError("five pairs of free ports were taken in a row")
 
     def broker_pid(self) -> int:
         return int((self.folder / ".muster" / "nats" / "nats.pid").read_text())

@@ -30,6 +30,7 @@ from muster_protocol.messages import (
     Taken,
 )
 from muster_protocol.plan import Plan, TaskSpec
+from tests.harness import store_once
 
 SETTINGS = Settings(lease_seconds=1, ack_wait_seconds=1)
 PLAN = Plan(tasks=(TaskSpec(id="a", description="look", tag="math"),))
@@ -155,7 +156,7 @@ class House:
 
     async def throw(self, subject: str, body: bytes, headers: Mapping[str, str] | None = None) -> int:
         """Store a message as anybody could; returns its sequence."""
-        return (await self.bus.publisher.store(subject, body, dict(headers or {}), patience=10)).sequence
+        return (await store_once(self.bus, subject, body, headers)).sequence
 
     async def reported(self) -> list[str]:
         """The message ids of all errors."""

@@ -77,11 +77,11 @@ async def test_a_full_control_stream_does_not_hold_up_the_answer(muster: Muster)
     await muster.leave_room_for("CONTROL", messages=1)
 
     began = time.monotonic()
-    request = await muster.submit([{"id": "a", "does": {"until": "never"}}, {"id": "b"}], deadline_seconds=3)
+    request = await muster.submit([{"id": "a", "does": {"until": "never"}}, {"id": "b"}], deadline_seconds=6)
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.PARTIAL
-    assert time.monotonic() - began < 3 + LEASE_SECONDS + 2
+    assert time.monotonic() - began < 6 + LEASE_SECONDS + 2
 
 
 async def test_a_cancel_is_heard_while_tasks_is_full(muster: Muster) -> None:
@@ -279,7 +279,7 @@ async def test_supervisors_stopped_while_they_plan_do_not_make_a_request_poison(
 async def test_an_expiry_that_we_wrote_in_a_lost_term_does_not_swallow_the_next(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     request = await muster.submit([{"id": "a", "timeout_seconds": 1, "max_attempts": 1}])
-    await muster.until_log(request, lambda state: state.in_flight == 1)
+    await muster.until_log(request, lambda state: "a" in state.tasks and bool(state.tasks["a"].attempts))
     lost = Result(
         request_id=request, task_id="a", attempt=1, status=ResultStatus.FAILED, worker="s1", role="supervisor"
     )

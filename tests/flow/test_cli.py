@@ -43,7 +43,7 @@ def test_a_plan_is_done_and_its_answer_is_on_stdout_alone(here: Here):
 
 
 def test_a_question_is_planned_and_answered_as_json(here: Here):
-    ran = here.run("ask", "Do what you are told", "--json", "--deadline", "3")
+    ran = here.run("ask", "Do what you are told", "--json", "--deadline", "8")
 
     answer = json.loads(ran.stdout)
     assert ran.returncode in (0, 3), ran.stderr

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from muster_bus.embedded import free_port
 from muster_bus.kv import Bucket
 from muster_bus.read import read_subject
 from muster_coordinator.coordinator import Coordinator
@@ -251,9 +250,10 @@ async def test_a_stop_does_not_wait_for_those_who_follow(house: House):
 
 
 async def test_a_port_in_use_is_a_clear_error(house: House):
-    port = free_port()
-    first, second = Coordinator(house.bus, port=port), Coordinator(house.bus, port=port)
+    first = Coordinator(house.bus, port=0)
     await first.start()
+    port = int(first.address.rpartition(":")[2])
+    second = Coordinator(house.bus, port=port)
 
     with pytest.raises(Misconfigured, match=f"port {port} on 127.0.0.1 is in use"):
         await second.start()

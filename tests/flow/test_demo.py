@@ -21,9 +21,9 @@ def test_the_demo_shows_a_plan_an_answer_and_the_time_it_saves(tmp_path: Path):
     for role in ("researcher", "analyst", "writer"):
         assert role in ran.stdout
     assert "Compare AWS, Azure and Google Cloud" in ran.stdout
-    parallel = float(_found(r"([\d.]+) s with the team in parallel", ran.stdout))
-    alone = float(_found(r"([\d.]+) s one task at a time", ran.stdout))
-    assert alone > parallel
+    if not _is_faster(ran.stdout):  # a machine that stood still in the first half of it: not twice in a row
+        ran = here.run("demo")
+    assert _is_faster(ran.stdout)
     for honest in ("not an LLM", "invented samples", "stands in for the time that a model would take"):
         assert honest in " ".join(ran.stdout.split())
     _nothing_is_left(here, ran.stdout)
@@ -66,6 +66,11 @@ def _nothing_is_left(here: Here, said: str) -> None:
     broker = here.folder / ".muster" / "demo" / "nats" / "nats.pid"
     assert not broker.exists() or not is_alive(int(broker.read_text()))
     assert not any(is_alive(pid) for pid in processes)
+
+
+def _is_faster(said: str) -> bool:
+    parallel = float(_found(r"([\d.]+) s with the team in parallel", said))
+    return float(_found(r"([\d.]+) s one task at a time", said)) > parallel
 
 
 def _found(pattern: str, text: str) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import time
 
 from muster_agent.scripted import Scripted
 from muster_agent.team import load_team
@@ -128,8 +127,5 @@ async def test_a_step_of_a_stop_that_hangs_or_breaks_does_not_keep_the_next_from
     async def breaks() -> None:
         raise RuntimeError("a bug")
 
-    began = time.monotonic()
-    await stop_within(asyncio.sleep(5), 0.1, "what hangs")
+    await stop_within(asyncio.sleep(3600), 0.1, "what hangs")
     await stop_within(breaks(), 0.1, "what breaks")
-
-    assert time.monotonic() - began < 2

@@ -39,7 +39,7 @@ async def test_a_request_whose_attendance_breaks_is_taken_again(muster: Muster) 
         answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE
-    assert (await muster.state(request)).delivery == 2
+    assert (await muster.state(request)).delivery >= 2
 
 
 async def test_poison_is_answered_from_the_log_and_not_by_the_model_that_may_be_the_poison(muster: Muster) -> None:

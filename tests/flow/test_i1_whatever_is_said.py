@@ -50,7 +50,7 @@ async def test_numbers_that_add_up_to_more_than_a_number_can_say_are_refused(
     muster: Muster, more: dict[str, Any]
 ) -> None:
     await muster.start("supervisor", "s1")
-    request = await muster.submit([{"id": "a"}, {"id": "b"}], deadline_seconds=4)
+    request = await muster.submit([{"id": "a"}, {"id": "b"}], deadline_seconds=8)
     await muster.until_log(request, lambda state: state.in_flight == 2)
 
     for name in ("a", "b"):

@@ -48,7 +48,7 @@ async def test_a_task_that_no_stream_takes_holds_up_no_other(muster: Muster) -> 
     await muster.start("worker", "w1", "--role", "acting")
 
     tasks = [{"id": "new", "tag": "newcomer"}, {"id": "a"}, {"id": "b", "dependencies": ["a"]}]
-    request = await muster.submit(tasks, deadline_seconds=4)
+    request = await muster.submit(tasks, deadline_seconds=8)
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.PARTIAL

@@ -12,7 +12,7 @@ from tests.flow.inside import Silent, connected, owner_of, put_result, put_task,
 from tests.harness import LEASE_SECONDS, Muster
 
 WAITING = 70  # more than a supervisor takes at once
-SECONDS = 1.5
+SECONDS = 4.0  # a tenth of it is kept for the answer, and the results must be there by then
 
 
 @pytest.mark.parametrize("when", ["planning", "refining", "composing"])

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import urllib.request
 from collections.abc import AsyncGenerator
@@ -35,12 +36,12 @@ async def collector() -> AsyncGenerator[Collector]:
 
 
 async def test_a_request_by_http_is_one_tree_of_spans_over_three_services(muster: Muster, collector: Collector) -> None:
-    port = free_port()
-    await muster.start("coordinator", "c1", "--port", str(port), env=collector.environment)
+    await muster.start("coordinator", "c1", env=collector.environment)
+    (address,) = re.findall(r"ready: (http://\S+)", muster.said_by("c1"))
     await muster.start("supervisor", "s1", env=collector.environment)
     await muster.start("worker", "w1", env=collector.environment)
 
-    request = await asyncio.to_thread(_post, port, {"plan": {"tasks": TASKS}})
+    request = await asyncio.to_thread(_post, address, {"plan": {"tasks": TASKS}})
     answer = await muster.answer(request)
     await muster.until(lambda: _count(collector, "POST /v1/requests") == 1, "the coordinator's spans came")
     await _until_exported(muster, collector)
@@ -158,9 +159,9 @@ async def test_a_dead_collector_costs_the_request_nothing(muster: Muster) -> Non
     assert (await muster.answer(request)).status is AnswerStatus.DONE
 
 
-def _post(port: int, body: object) -> str:
+def _post(address: str, body: object) -> str:
     request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/v1/requests",
+        f"{address}/v1/requests",
         data=json.dumps(body).encode(),
         headers={"Content-Type": "application/json"},
     )

@@ -11,7 +11,7 @@ from muster_protocol.errors import Invalid
 
 
 async def ask(given: Namespace) -> int:
-    text = sys.stdin.read() if given.text == "-" else given.text
+    text = _standard_input() if given.text == "-" else given.text
     return await _ask(given, {"text": text})
 
 
@@ -52,7 +52,7 @@ async def _ask(given: Namespace, fields: dict[str, Any]) -> int:
 def _read_json(name: str, option: str) -> dict[str, Any]:
     """A JSON object from a file or from standard input."""
     try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        text = _standard_input() if name == "-" else Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise Invalid(f"cannot read {name}: {reason}", option) from None
@@ -63,3 +63,10 @@ def _read_json(name: str, option: str) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise Invalid(f"{name} holds {type(fields).__name__}, not a JSON object", option)
     return cast("dict[str, Any]", fields)
+
+
+def _standard_input() -> str:
+    from muster_cli.consoles import interruptible
+
+    with interruptible():
+        return sys.stdin.read()

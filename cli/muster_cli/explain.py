@@ -61,7 +61,8 @@ def _why(state: RequestState, answer: Answer) -> str:
         return _few(failed)
     unfinished = [task_id for task_id, task in state.tasks.items() if task.status is not TaskStatus.DONE]
     if unfinished:
-        return f"it ended before {_few(unfinished)} {'was' if len(unfinished) == 1 else 'were'} done"
+        ended = _short(answer.gaps[0]) if answer.gaps and not answer.gaps[0].startswith(unfinished[0]) else "it ended"
+        return f"{ended} before {_few(unfinished)} {'was' if len(unfinished) == 1 else 'were'} done"
     return _short(answer.gaps[0] if answer.gaps else answer.text)
 
 

@@ -1,5 +1,6 @@
 """The `muster` command: reads the words, runs the command, and says in one line what went wrong."""
 
+import errno
 import os
 import sys
 from argparse import Namespace
@@ -24,7 +25,9 @@ def run(words: list[str]) -> int:
     module, _, name = COMMANDS[given.command].partition(":")
     try:
         command = cast("Command", getattr(import_module(module), name))
-        return _carry_out(command, given)
+        code = _carry_out(command, given)
+        sys.stdout.flush()  # here, where it can be said that this failed
+        return code
     except BrokerAway as error:
         return _sorry(error, Exit.NO_BROKER)
     except Invalid as error:
@@ -34,9 +37,8 @@ def run(words: list[str]) -> int:
     except KeyboardInterrupt:
         print("muster: stopped", file=sys.stderr)
         return Exit.INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads: do not complain again at exit
-        return Exit.FAILED
+    except OSError as error:
+        return _unwritten(error)
 
 
 def _carry_out(command: Command, given: Namespace) -> int:
@@ -75,6 +77,14 @@ async def _until_told(work: Coroutine[Any, Any, int]) -> int:
     return await leave(code)
 
 
-def _sorry(error: MusterError, code: Exit) -> int:
+def _unwritten(error: OSError) -> int:
+    """Nobody reads what we say, or the disk is full."""
+    if error.errno not in (errno.EPIPE, errno.ENOSPC):
+        raise error
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # do not complain again at exit
+    return Exit.FAILED if error.errno == errno.EPIPE else _sorry(error, Exit.FAILED)
+
+
+def _sorry(error: Exception, code: Exit) -> int:
     print(f"muster: {error}", file=sys.stderr)
     return code

@@ -52,8 +52,11 @@ class Lock:
         self._file: IO[str] | None = None
 
     def __enter__(self) -> Self:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        file = (self._folder / "lock").open("a+")
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            file = (self._folder / "lock").open("a+")
+        except OSError as error:
+            raise Misconfigured(f"cannot use the folder {self._folder}: {error.strerror}") from None
         for _ in range(LOCK_TRIES):
             with suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

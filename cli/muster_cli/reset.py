@@ -5,6 +5,7 @@ import shutil
 import sys
 from argparse import Namespace
 
+from muster_cli.consoles import interruptible
 from muster_cli.exits import Exit
 from muster_cli.leftover import end_leftover
 from muster_cli.place import FOLDER, is_running
@@ -38,7 +39,9 @@ async def reset(given: Namespace) -> int:
 def _is_sure(removed: list[str]) -> bool:
     if not sys.stdin.isatty():
         return False
-    return input(f"Remove {' and '.join(removed)}, with everything in it? [y/N] ").strip().lower() in ("y", "yes")
+    with interruptible():
+        said = input(f"Remove {' and '.join(removed)}, with everything in it? [y/N] ")
+    return said.strip().lower() in ("y", "yes")
 
 
 async def _remove_streams(url: str) -> None:

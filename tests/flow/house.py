@@ -70,7 +70,7 @@ class House:
         url = f"{self.coordinator.address}{path}"
 
         def send() -> tuple[int, Any, Any]:
-            data = None if body is None else json.dumps(body).encode()
+            data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
             request = urllib.request.Request(url, data, {"Content-Type": "application/json", **headers}, method=method)
             try:
                 with urllib.request.urlopen(request, timeout=20) as reply:

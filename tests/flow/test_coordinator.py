@@ -187,6 +187,16 @@ async def test_a_wrong_request_is_a_problem_that_names_the_field(house: House, b
     assert (status, headers["Content-Type"], problem["field"]) == (422, "application/problem+json", field)
 
 
+async def test_a_body_that_is_no_json_is_said_to_be_none(house: House):
+    for kind, body, status, words in (
+        ("text/plain", b'{"text": "x"}', 415, "content-type: application/json"),
+        ("application/json", b"{bad", 422, "the body is not JSON"),
+    ):
+        found, _, problem = await house.ask("POST", "/v1/requests", body, **{"Content-Type": kind})
+
+        assert (found, words in problem["detail"]) == (status, True)
+
+
 async def test_an_unknown_request_is_not_found(house: House):
     for path in ("", "/answer", "/events"):
         status, _, problem = await house.ask("GET", f"/v1/requests/nobody{path}")

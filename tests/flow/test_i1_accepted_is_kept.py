@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from muster_protocol.errors import Invalid
 from muster_protocol.messages import Answer, AnswerStatus, PlanMade
 from tests.harness import Muster
 
@@ -120,7 +121,9 @@ async def test_the_same_id_with_another_body_is_an_error_and_the_first_answer_st
     await muster.submit([{"id": "a", "does": {"say": "first"}}], id="mine")
     assert (await muster.answer("mine")).text == "first"
 
-    await muster.submit([{"id": "a", "does": {"say": "second"}}], id="mine")
+    with pytest.raises(Invalid, match="id: mine was used before for another request"):
+        await muster.submit([{"id": "a", "does": {"say": "second"}}], id="mine")
+    await muster.publish("requests.default", b'{"id": "mine", "text": "by hand"}', None)
     await muster.until_settled("REQUESTS", "s_default")
 
     assert (await muster.answer("mine")).text == "first"

@@ -4,7 +4,9 @@ import time
 
 import pytest
 
+from muster_agent.errors import ModelAway
 from muster_agent.model import choose_model
+from muster_agent.scripted import Scripted
 from muster_protocol.messages import AnswerStatus, ResultStatus
 from muster_supervisor.decide import GiveAnswer, MakePlan, due
 from tests.bus.wire import until_asked
@@ -101,3 +103,12 @@ async def test_a_task_that_comes_after_its_deadline_is_settled_without_work(must
     await muster.until_settled("TASKS", "w_acting")
 
     assert muster.executions("r1") == {}
+
+
+async def test_a_model_that_is_away_until_the_deadline_is_named_in_the_answer(muster: Muster) -> None:
+    async with supervising(muster, Scripted(lambda _: ModelAway("no answer from the provider", 30.0))):
+        request = await muster.client.submit("what is it?", deadline_seconds=3)
+        answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.FAILED
+    assert answer.text.startswith("the deadline was reached; planning is tried again: no answer from the provider")

@@ -25,6 +25,11 @@ def check_size(headers: Mapping[str, str] | None, data: bytes) -> None:
         raise Invalid(f"the body has {len(data)} bytes; over {MAX_INLINE} it must travel by reference", h.BODY_REF)
 
 
+def reference_of(body: bytes) -> str:
+    """What stands in a message for a body that lies elsewhere."""
+    return f"{hashlib.sha256(body).hexdigest()}.{len(body)}"
+
+
 def inline(headers: Mapping[str, str] | None, data: bytes) -> bytes:
     """The body of a message that brought it along."""
     if h.BODY_REF in (headers or {}):
@@ -50,7 +55,7 @@ class Bodies:
         for _ in range(TRIES):
             try:
                 await (await self._open()).put(name, body)
-                return f"{name}.{len(body)}"
+                return reference_of(body)
             except (TimeoutError, NatsError, JetStreamError) as error:
                 reason = error
                 await asyncio.sleep(0.2)

@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
@@ -16,12 +17,13 @@ from muster_bus.reports import Reports, Source
 from muster_bus.telemetry import inject
 from muster_bus.wire import Heard, Hearer, WireClient
 from muster_protocol import headers as h
-from muster_protocol.errors import BrokerAway
+from muster_protocol.errors import BrokerAway, Invalid
 from muster_protocol.headers import Sender, headers_of
 from muster_protocol.messages import Message
 
 log = logging.getLogger("muster.bus")
 
+SCHEMES = ("nats", "tls", "ws", "wss")
 RECONNECT_SECONDS = 0.1
 CANCEL_SECONDS = 0.05
 PING_SECONDS = 5  # two missed pings: a dead peer is noticed after ten seconds instead of four minutes
@@ -61,6 +63,7 @@ class Bus:
             "disconnected_cb": bus._on_disconnected,
             "reconnected_cb": bus._on_reconnected,
         }
+        _check_address(url)
         try:
             await _within(timeout, bus.nc.connect(**options))
         except (TimeoutError, NatsError, OSError) as error:
@@ -218,6 +221,20 @@ async def _within(seconds: float, connecting: Coroutine[Any, Any, None]) -> None
             await asyncio.wait({task}, timeout=CANCEL_SECONDS)
         if not task.cancelled():
             task.exception()  # looked at: else it would be complained of
+
+
+def _check_address(url: str) -> None:
+    """What is no address is said to be none, instead of not to answer."""
+    for one in url.split(","):
+        try:
+            parts = urlsplit(one.strip() if "://" in one else f"nats://{one.strip()}")
+            is_address = parts.scheme in SCHEMES and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_address = False
+        if not is_address:
+            raise Invalid(
+                f"{one.strip()!r} is no address of a NATS server, such as nats://127.0.0.1:4222", "MUSTER_NATS_URL"
+            )
 
 
 async def _close(nc: WireClient) -> None:

@@ -94,6 +94,7 @@ async def run_until_signal(
             if ready is not None:
                 ready()
             await stopping.wait()
+            log.info("stopping: what runs has %g s to end; a second signal ends it at once", grace_seconds)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, lambda: os._exit(130))
     finally:

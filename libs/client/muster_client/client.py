@@ -12,10 +12,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from muster_bus import telemetry, topology
+from muster_bus.bodies import MAX_INLINE, reference_of
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
 from muster_bus.publish import NoStream
 from muster_client.follow import Following, Happening
+from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Invalid
 from muster_protocol.fields import check_honoured, check_spelling
@@ -87,6 +89,8 @@ class Client:
         once = None if request.id else secrets.token_hex(8)
         request_id = subjects.as_id(request.id or once or "")
         subject = subjects.requests(team)
+        if request.id:
+            await self._check_id(request_id, subject, request)
         attributes = telemetry.attributes_of("publish", subject, "requests.{team}", request_id)
         with telemetry.span("publish requests.{team}", telemetry.SpanKind.PRODUCER, attributes, root=request_id):
             await self._store(subject, request, request_id, once)
@@ -173,6 +177,15 @@ class Client:
         self._sent[request_id] = None
         if len(self._sent) > MAX_REMEMBERED:
             self._sent.popitem(last=False)
+
+    async def _check_id(self, request_id: str, subject: str, request: Request) -> None:
+        """Whoever asks something else under a used id would get the answer to what was asked before."""
+        state = await self.state(request_id)
+        before = state.answer.request_hash if state.answer else state.request_hash
+        body = request.body()
+        headers = {h.BODY_REF: reference_of(body)} if len(body) > MAX_INLINE else None
+        if before and before != h.request_hash(subject, headers, body):
+            raise Invalid(f"{request_id} was used before for another request, whose answer stands; take another", "id")
 
     async def _check_deadline(self, request: Request) -> None:
         if request.deadline_seconds is None:

@@ -1,5 +1,6 @@
 """The headers that every message carries, and those that let a watcher count without reading bodies."""
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,6 +45,12 @@ def checked_sender(headers: Mapping[str, str] | None) -> str:
     if not _SENDER.fullmatch(sender):
         raise Invalid(f"{sender[:80]!r} is not <service>/<instance>[/<role>]", SENDER)
     return sender
+
+
+def request_hash(subject: str, headers: Mapping[str, str] | None, body: bytes) -> str:
+    """Of the team and the body, so that the same id for another team or text is noticed."""
+    stands_for = (headers or {}).get(BODY_REF, "").encode() or body
+    return hashlib.sha256(subject.encode() + b"\n" + stands_for).hexdigest()
 
 
 def is_owner(sender: str) -> bool:

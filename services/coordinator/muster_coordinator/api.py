@@ -218,9 +218,13 @@ def _add_problems(app: FastAPI, coordinator: "Coordinator") -> None:
             return await go_on(request)
         return _problem(503, "the broker is away; nothing that was accepted is lost")
 
-    async def on_wrong_body(_: HttpRequest, error: Exception) -> Response:
+    async def on_wrong_body(request: HttpRequest, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         first = error.errors()[0]
+        if first["loc"] == ("body",) and "json" not in request.headers.get("content-type", ""):
+            return _problem(415, "the body is to be JSON, under the header `content-type: application/json`")
+        if first["type"] == "json_invalid":
+            return _problem(422, f"the body is not JSON: {first['ctx']['error']} at character {first['loc'][-1]}")
         where = [str(part) for part in first["loc"]]
         reason = str(first["msg"]).removeprefix("Value error, ")
         return _problem(422, reason, field=".".join(where[1:] if where[0] == "body" else where))

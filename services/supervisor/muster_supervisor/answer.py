@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 
 from muster_bus import telemetry
 from muster_bus.topology import delete_message
@@ -22,6 +23,8 @@ MAX_GAPS, MAX_REASON = 1000, 200  # what is left of the reasons in an answer tha
 
 async def give_answer(owner: Owner, step: GiveAnswer) -> None:
     """Exactly one answer: if entries came meanwhile, correct the table, and compose again at most once."""
+    if owner.state.made is None and owner.trouble:
+        step = replace(step, reason=f"{step.reason}; {owner.trouble}")
     if owner.state.in_flight:
         owner.note(lambda: _stop_the_rest(owner, step.reason or "the request is answered"))
     draft = await _compose(owner, step)

@@ -51,6 +51,7 @@ class Owner:
         self.delivery = delivery
         self.log = RequestLog(means.bus, request_id, delivery.headers)
         self.term = 0
+        self.trouble = ""  # why there is no plan yet
         self.spent = Usage()  # on plans that came to nothing: in no log entry, but paid
         self._deadline = delivery.time + (request.deadline_seconds or means.team.limits.deadline_seconds)
         self.publishing: set[str] = set()  # tasks whose message is not stored yet

@@ -73,7 +73,8 @@ def _is_wanted(owner: Owner) -> bool:
 
 async def _pause(owner: Owner, what: str, error: Exception) -> None:
     if owner.seconds_left() > 0:  # else `due` says that the deadline was reached
-        log.warning("… request %s  %s: %s", owner.request_id, what, str(error) or type(error).__name__)
+        owner.trouble = f"{what}: {str(error) or type(error).__name__}"
+        log.warning("… request %s  %s", owner.request_id, owner.trouble)
         await owner.log.changed(min(RETRY_SECONDS, owner.seconds_left()))
 
 

@@ -1,7 +1,6 @@
 """The supervisor: pulls requests of its team and attends each of them until it is answered."""
 
 import asyncio
-import hashlib
 import logging
 import time
 
@@ -88,7 +87,7 @@ class Supervisor:
     async def _begun(self, delivery: Delivery) -> Run | None:
         """The attendance of what is to be attended."""
         request_id = h.request_id_of(delivery.headers, delivery.sequence, delivery.data)
-        request_hash = _request_hash(delivery)
+        request_hash = h.request_hash(delivery.subject, delivery.headers, delivery.data)
         if await self._meets_again(request_id, delivery, request_hash):
             return None
         request = await self._opened(delivery, request_id, request_hash)
@@ -136,7 +135,7 @@ class Supervisor:
             delivery=delivery.number,
             team=self._team.team,
             deadline=delivery.time,
-            request_hash=_request_hash(delivery),
+            request_hash=h.request_hash(delivery.subject, delivery.headers, delivery.data),
             request_sequence=delivery.sequence,
             handed_back=True,
         )
@@ -214,9 +213,3 @@ class Supervisor:
     async def _on_reconnect(self) -> None:
         for run in self._runs.values():
             run.controlled()
-
-
-def _request_hash(delivery: Delivery) -> str:
-    """Of the team and the body, so that the same id for another team or text is noticed."""
-    body = (delivery.headers or {}).get(h.BODY_REF, "").encode() or delivery.data
-    return hashlib.sha256(delivery.subject.encode() + b"\n" + body).hexdigest()

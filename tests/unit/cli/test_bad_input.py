@@ -1,6 +1,8 @@
 """What is wrong with the input or the surroundings is one line that names the thing and the way out."""
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,41 @@ def test_without_a_broker_the_way_out_is_named(alone: Here):
     assert ran.returncode == 5
     assert "start one with `muster up`, or set MUSTER_NATS_URL" in ran.stderr
     assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("url", ["nats://127.0.0.1:99999", ",", "http://127.0.0.1:4222", "nats://"])
+def test_what_is_no_address_is_said_to_be_none(alone: Here, url: str):
+    ran = alone.run("status", MUSTER_NATS_URL=url)
+
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert "MUSTER_NATS_URL: " in ran.stderr
+    assert "is no address of a NATS server" in ran.stderr
+
+
+def test_a_folder_that_is_none_is_named(alone: Here):
+    (alone.folder / ".muster").write_text("a file")
+
+    for word in ("up", "demo"):
+        ran = alone.run(word)
+        assert (ran.returncode, ran.stderr.count("\n")) == (1, 1), ran.stderr
+        assert "cannot use the folder .muster" in ran.stderr
+
+
+def test_an_answer_that_cannot_be_written_is_one_line(alone: Here):
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "muster_cli", "reset"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=alone.folder,
+            env=alone.env,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    assert (ran.returncode, ran.stderr.count("\n")) == (1, 1), ran.stderr
+    assert "No space left on device" in ran.stderr
 
 
 def test_a_port_that_was_named_must_be_free(alone: Here):

@@ -81,12 +81,13 @@ def test_a_tag_that_nobody_has_is_named(here: Here):
 
 
 def test_a_detached_request_is_listed_followed_cancelled_and_explained(here: Here):
-    request_id = here.document("submit", "--request", _slow(here), "--detach")["request_id"]
+    asked = _slow(here, "asked-twice")
+    request_id = here.document("submit", "--request", asked, "--detach")["request_id"]
     status = here.document("status")
     assert request_id in [request["request_id"] for request in status["requests"]]
     assert set(status["workers"][0]["tags"]) == {"good", "bad", "slow"}
 
-    with here.start("submit", "--request", _slow(here, request_id)) as follower:
+    with here.start("submit", "--request", asked) as follower:
         _wait_for(here.folder / "submit.txt", "plan    1 tasks")
         assert here.document("cancel", request_id, "--reason", "enough")["cancelled"] is True
         assert follower.wait(60) == 4

@@ -1,5 +1,7 @@
 """I1: a bug in the attendance of a request costs a lease, not the request."""
 
+import pytest
+
 from muster_agent.model import FREE, Ask, Reply
 from muster_agent.scripted import Scripted
 from muster_protocol.messages import AnswerStatus, PlanMade, ResultStatus
@@ -40,6 +42,20 @@ async def test_a_request_whose_attendance_breaks_is_taken_again(muster: Muster) 
 
     assert answer.status is AnswerStatus.DONE
     assert (await muster.state(request)).delivery >= 2
+
+
+async def test_a_bug_beside_the_loop_ends_the_attendance_as_one_in_it_does(muster: Muster) -> None:
+    async def stumble() -> None:
+        raise ValueError("a bug")
+
+    async with connected(muster, "s1") as bus:
+        owner = owner_of(muster, bus, 1)
+        assert await owner.take_first()
+        owner.note(stumble)
+        await owner.settle_notes()
+
+        with pytest.raises(RuntimeError, match="beside the loop"):
+            owner.check()
 
 
 async def test_poison_is_answered_from_the_log_and_not_by_the_model_that_may_be_the_poison(muster: Muster) -> None:

@@ -56,6 +56,7 @@ class Owner:
         self._deadline = delivery.time + (request.deadline_seconds or means.team.limits.deadline_seconds)
         self.publishing: set[str] = set()  # tasks whose message is not stored yet
         self._notes: set[asyncio.Task[None]] = set()
+        self._broken: Exception | None = None
 
     @property
     def request_id(self) -> str:
@@ -86,7 +87,9 @@ class Owner:
         return max(0.0, (last_moment(self.state) or self.deadline) - self.now())
 
     def check(self) -> None:
-        """Raise unless the request is still ours."""
+        """Raise unless the request is still ours, and nothing that is done beside the loop has broken."""
+        if self._broken is not None:
+            raise RuntimeError("what was done beside the loop broke") from self._broken
         if self.term and self.state.term != self.term:
             raise Superseded
         if not self.lease.is_held:
@@ -153,6 +156,10 @@ class Owner:
             log.debug("… request %s  not written: %s", self.request_id, type(end).__name__)
         except MusterError as error:
             log.warning("… request %s  not written: %s", self.request_id, error)
+        except Exception as error:
+            self._broken = error
+            self.log.wake()
+            raise
 
     def _taken(self, *, handed_back: bool = False) -> Taken:
         return Taken(

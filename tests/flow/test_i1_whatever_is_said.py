@@ -130,7 +130,7 @@ async def test_a_cancel_with_a_long_reason_is_a_cancel(muster: Muster) -> None:
 async def test_a_bad_task_with_a_long_request_id_is_reported_and_gone(muster: Muster) -> None:
     await muster.start("worker", "w1")
 
-    headers = {"sender": "client/c", "kind": "task", "request-id": "r" * 65_420}
+    headers = {"sender": "client/c", "kind": "task", "request-id": "r" * 65_470}  # of 65,535
     await muster.publish("tasks.acting", b"junk", headers)
 
     await muster.until_settled("TASKS", "w_acting")

@@ -129,20 +129,26 @@ class Stage:
 
     def __init__(self, folder: Path, ledger: Ledger, *, is_cluster: bool) -> None:
         self.ledger = ledger
+        self._folder = folder
         self.cluster = Cluster(folder / "brokers") if is_cluster else None
         self.brokers = self.cluster.servers if self.cluster else [Server(folder / "broker")]
-        self.url = ",".join(server.url for server in self.brokers)
-        self.players = [
-            *(self._player(folder, f"s{n}", "supervisor") for n in (1, 2)),
-            *(self._player(folder, f"w{n}", "worker", "--slots", str(4 * n)) for n in (1, 2, 3)),
-            self._player(folder, "c1", "coordinator", "--port", str(free_port())),
-        ]
+        self.players: list[Player] = []
 
-    def _player(self, folder: Path, name: str, service: str, *options: str) -> Player:
-        return Player(name, service, options, folder, self.url, self.ledger)
+    @property
+    def url(self) -> str:
+        return ",".join(server.url for server in self.brokers)
+
+    def _player(self, name: str, service: str, *options: str) -> Player:
+        return Player(name, service, options, self._folder, self.url, self.ledger)
 
     async def start_brokers(self) -> None:
+        """They find their ports; then it is known what to tell the services."""
         await asyncio.gather(*(server.start() for server in self.brokers))
+        self.players = [
+            *(self._player(f"s{n}", "supervisor") for n in (1, 2)),
+            *(self._player(f"w{n}", "worker", "--slots", str(4 * n)) for n in (1, 2, 3)),
+            self._player("c1", "coordinator", "--port", str(free_port())),
+        ]
 
     async def start_services(self) -> None:
         await asyncio.gather(*(player.start() for player in self.players if not player.is_running))

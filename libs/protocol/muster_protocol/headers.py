@@ -18,7 +18,6 @@ KIND = "kind"
 SCHEMA = "schema"
 REQUEST_ID = "request-id"
 MESSAGE_ID = "Nats-Msg-Id"
-TRACEPARENT = "traceparent"
 TERM = "term"
 BODY_REF = "body-ref"  # "<sha256>.<bytes>": the body lies in the object store
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 from bench.proc import cpu_seconds, resident_megabytes
 from muster_bus import topology
 from muster_bus.embedded import Server, free_port
-from muster_cli.processes import Processes
+from muster_cli.local.processes import Processes
 from muster_client import Client
 from muster_protocol.messages import AnswerStatus
 

@@ -21,7 +21,7 @@ from muster_bus.read import Raw, read_subject
 from muster_bus.topology import Backlog, Settings, backlog, provision
 from muster_client import Client
 from muster_protocol.headers import Sender
-from muster_protocol.log import Entry, RequestState, fold
+from muster_protocol.fold import Entry, RequestState, fold
 from muster_protocol.messages import Answer, ErrorReport, LogBody, Result, Task
 from muster_protocol.subjects import request_id
 
@@ -32,8 +32,8 @@ TEAM = """\
 team: default
 supervisor: {model: offline}
 roles:
-  - {name: acting, tags: [other], run: "tests.acting:act"}
-  - {name: second, run: "tests.acting:act"}
+  - {name: acting, tags: [other], run: "tests.scripted_role:act"}
+  - {name: second, run: "tests.scripted_role:act"}
 limits: {in_flight: %d, deadline_seconds: 300}
 """
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from muster_agent.model import choose_model
-from muster_agent.team import load_team
+from muster_agent.models.port import choose_model
+from muster_agent.team.file import load_team
 from muster_bus import telemetry
 from muster_bus.connection import Bus
 from muster_bus.lease import Lease

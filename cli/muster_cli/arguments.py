@@ -4,18 +4,18 @@ import argparse
 from collections.abc import Callable
 
 COMMANDS: dict[str, str] = {
-    "up": "muster_cli.up:up",
-    "demo": "muster_cli.demo:demo",
-    "ask": "muster_cli.ask:ask",
-    "submit": "muster_cli.ask:submit",
-    "status": "muster_cli.status:status",
-    "cancel": "muster_cli.status:cancel",
-    "reset": "muster_cli.reset:reset",
-    "provision": "muster_cli.services:provision",
-    "supervisor": "muster_cli.services:supervisor",
-    "worker": "muster_cli.services:worker",
-    "coordinator": "muster_cli.services:coordinator",
-    "version": "muster_cli.version:version",
+    "up": "muster_cli.commands.up:up",
+    "demo": "muster_cli.commands.demo:demo",
+    "ask": "muster_cli.commands.ask:ask",
+    "submit": "muster_cli.commands.ask:submit",
+    "status": "muster_cli.commands.status:status",
+    "cancel": "muster_cli.commands.status:cancel",
+    "reset": "muster_cli.commands.reset:reset",
+    "provision": "muster_cli.commands.services:provision",
+    "supervisor": "muster_cli.commands.services:supervisor",
+    "worker": "muster_cli.commands.services:worker",
+    "coordinator": "muster_cli.commands.services:coordinator",
+    "version": "muster_cli.commands.version:version",
 }
 
 EPILOG = """\
@@ -51,7 +51,7 @@ class _Version(argparse.Action):
     """Looked up only when asked for: every command would pay for it."""
 
     def __call__(self, *_: object) -> None:
-        from muster_cli.version import version
+        from muster_cli.commands.version import version
 
         raise SystemExit(version(argparse.Namespace()))
 

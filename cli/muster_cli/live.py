@@ -2,8 +2,8 @@
 
 from muster_bus import workers
 from muster_bus.connection import Bus
-from muster_cli.board import name_of
-from muster_protocol.card import WorkerCard
+from muster_cli.view.board import name_of
+from muster_protocol.worker_card import WorkerCard
 
 
 async def live_workers(bus: Bus) -> list[WorkerCard]:

@@ -11,7 +11,7 @@ from muster_bus.embedded import Cluster, Server
 from muster_bus.topology import Settings, provision
 from muster_protocol.errors import MusterError
 from muster_protocol.headers import Sender
-from tests.bus.wire import CALM, TAGS, Gate, Hands, api, until_asked
+from tests.bus.broker_tools import CALM, TAGS, Gate, Hands, api, until_asked
 
 Connect = Callable[..., Awaitable[Bus]]
 Pulling = Callable[..., Awaitable[Hands]]

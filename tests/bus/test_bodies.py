@@ -10,7 +10,7 @@ from muster_bus.log import RequestLog, read_log
 from muster_bus.read import read_subject
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import Result
-from tests.bus.wire import api, errors, result, until
+from tests.bus.broker_tools import api, errors, result, until
 
 LARGE = "x" * 2_000_000
 

@@ -18,7 +18,7 @@ from muster_client import Client, Told
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Invalid
 from muster_protocol.headers import Sender
-from muster_protocol.log import Entry
+from muster_protocol.fold import Entry
 from muster_protocol.messages import (
     Answer,
     AnswerStatus,

@@ -11,7 +11,7 @@ from muster_bus.log import RequestLog
 from muster_bus.read import read_subject
 from muster_bus.topology import Settings, provision, streams
 from tests.bus.conftest import Connect, Pulling
-from tests.bus.wire import Gate, api, change_stream, consumer, plan, put_task, result, taken, until, until_asked
+from tests.bus.broker_tools import Gate, api, change_stream, consumer, plan, put_task, result, taken, until, until_asked
 
 
 def new_id() -> str:

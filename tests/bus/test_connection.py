@@ -15,7 +15,7 @@ from muster_protocol.errors import BrokerAway
 from muster_protocol.headers import Sender
 from muster_protocol.messages import Progress
 from tests.bus.conftest import Connect
-from tests.bus.wire import Gate, Spy, pause, result, until
+from tests.bus.broker_tools import Gate, Spy, pause, result, until
 
 SENDER = Sender("tests", "one")
 SAID = Progress(request_id="r1", task_id="t1", attempt=1, text="half")

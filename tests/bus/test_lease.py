@@ -7,7 +7,7 @@ from muster_bus.connection import Bus
 from muster_bus.embedded import Server
 from muster_bus.lease import NAK, TRIES_PER_LEASE, Lease
 from tests.bus.conftest import Connect, Pulling
-from tests.bus.wire import CALM, Gate, Spy, consumer, go_on, pause, put_task, until, until_asked
+from tests.bus.broker_tools import CALM, Gate, Spy, consumer, go_on, pause, put_task, until, until_asked
 
 ACK_WAIT = 1.0
 

@@ -11,7 +11,7 @@ from muster_bus.publish import Lost
 from muster_bus.read import read_subject
 from muster_protocol.messages import Result
 from tests.bus.conftest import Connect
-from tests.bus.wire import Gate, Spy, answer, plan, result, taken, until
+from tests.bus.broker_tools import Gate, Spy, answer, plan, result, taken, until
 
 LARGE = "x" * 2_000_000
 

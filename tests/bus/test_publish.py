@@ -13,7 +13,7 @@ from muster_bus.read import read_subject
 from muster_bus.topology import delete_message
 from muster_protocol.errors import BrokerAway, Invalid
 from tests.bus.conftest import Connect
-from tests.bus.wire import Gate, Spy, change_stream, go_on, pause, result, until, until_asked
+from tests.bus.broker_tools import Gate, Spy, change_stream, go_on, pause, result, until, until_asked
 
 LARGE = 400_000  # bytes; twenty and some fill the buffer
 

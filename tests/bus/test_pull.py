@@ -15,7 +15,7 @@ from muster_bus.lease import Delivery
 from muster_bus.pull import Pull, shares
 from muster_bus.topology import Settings, provision, worker_consumer
 from tests.bus.conftest import Pulling
-from tests.bus.wire import TAGS, Hands, api, consumer, go_on, pause, put_task, until
+from tests.bus.broker_tools import TAGS, Hands, api, consumer, go_on, pause, put_task, until
 
 CONSUMERS = [worker_consumer(tag) for tag in TAGS]
 

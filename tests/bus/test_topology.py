@@ -20,7 +20,7 @@ from muster_bus.topology import (
 )
 from muster_protocol.errors import BrokerAway, Misconfigured
 from tests.bus.conftest import Connect
-from tests.bus.wire import api, change_stream, consumer, go_on, pause, put_task, until
+from tests.bus.broker_tools import api, change_stream, consumer, go_on, pause, put_task, until
 
 SETTINGS = Settings(lease_seconds=1, ack_wait_seconds=1)
 

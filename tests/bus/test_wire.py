@@ -9,7 +9,7 @@ from nats.aio.client import Client
 from nats.errors import BadSubjectError, ConnectionClosedError, MaxPayloadError, ProtocolError
 
 from muster_bus.embedded import Server
-from muster_bus.wire import Heard, WireClient, WireParser
+from muster_bus.nats_fast import Heard, WireClient, WireParser
 
 HEADERS = [
     {"sender": "worker/w1", "kind": "result", "Nats-Msg-Id": "r.t.1"},

@@ -31,8 +31,8 @@ TEAM = f"""\
 team: default
 supervisor: {{model: offline}}
 roles:
-  - {{name: acting, tags: [other], run: "tests.acting:act"}}
-  - {{name: second, run: "tests.acting:act"}}
+  - {{name: acting, tags: [other], run: "tests.scripted_role:act"}}
+  - {{name: second, run: "tests.scripted_role:act"}}
 limits: {{in_flight: 8, deadline_seconds: {DEADLINE_SECONDS:g}}}
 """
 

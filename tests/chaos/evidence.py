@@ -12,7 +12,7 @@ from muster_bus.topology import Backlog, backlog
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
-from muster_protocol.log import Entry
+from muster_protocol.fold import Entry
 from muster_protocol.messages import Answer, ErrorReport, PlanMade, Reserved, Result, ResultStatus, Taken
 
 CONSUMERS = {"s_default": "REQUESTS", "w_acting": "TASKS", "w_other": "TASKS", "w_second": "TASKS"}

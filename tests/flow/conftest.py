@@ -9,7 +9,7 @@ from muster_bus.connection import Bus
 from muster_bus.embedded import Server
 from muster_bus.topology import provision
 from muster_protocol.headers import Sender
-from tests.flow.house import SETTINGS, House
+from tests.flow.coordinator_harness import SETTINGS, House
 
 
 @pytest.fixture

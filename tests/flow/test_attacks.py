@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from muster_agent.model import Ask, ComposeBrief, PlanBrief, RefineBrief, Reply
-from muster_agent.scripted import Scripted
+from muster_agent.models.port import Ask, ComposeBrief, PlanBrief, RefineBrief, Reply
+from muster_agent.models.scripted import Scripted
 from muster_bus.read import read_subject
 from muster_protocol.messages import AnswerStatus, Result, ResultStatus, Taken
-from tests.flow.inside import Silent, put_task, supervising, task_of
+from tests.flow.in_process import Silent, put_task, supervising, task_of
 from tests.harness import LEASE_SECONDS, Muster
 
 TEAM = """\
 team: default
 supervisor: {model: offline}
 roles:
-  - {name: acting, run: "tests.misbehaving:misbehave"}
-  - {name: second, run: "tests.misbehaving:block"}
+  - {name: acting, run: "tests.misbehaving_role:misbehave"}
+  - {name: second, run: "tests.misbehaving_role:block"}
 limits: {in_flight: 32, deadline_seconds: 60}
 """
 

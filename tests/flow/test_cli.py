@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from muster_bus.embedded import Server, free_port
-from muster_cli.processes import Processes
+from muster_cli.local.processes import Processes
 from tests.flow.command_line import Here, is_alive, plan, read_until
 
 

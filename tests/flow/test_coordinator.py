@@ -11,7 +11,7 @@ from muster_bus.read import read_subject
 from muster_coordinator.coordinator import Coordinator
 from muster_protocol.errors import Misconfigured
 from muster_protocol.messages import HandedBack
-from tests.flow.house import House, eventually
+from tests.flow.coordinator_harness import House, eventually
 
 
 def _sides(found: Any) -> list[tuple[str, str, str]]:

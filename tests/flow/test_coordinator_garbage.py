@@ -6,11 +6,11 @@ import pytest
 
 from muster_bus.connection import Heard
 from muster_bus.topology import provision
-from muster_coordinator.catching_up import CatchingUp
-from muster_coordinator.hearing import Hearing
+from muster_coordinator.backfill import CatchingUp
+from muster_coordinator.observe import Hearing
 from muster_protocol import subjects
 from muster_protocol.messages import Cancel
-from tests.flow.house import SETTINGS, House, eventually
+from tests.flow.coordinator_harness import SETTINGS, House, eventually
 
 CANCEL = {"sender": "client/x", "kind": "cancel"}
 RESULT = {"sender": "worker/w1", "kind": "result"}

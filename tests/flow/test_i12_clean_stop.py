@@ -4,7 +4,7 @@ import signal
 import time
 
 from muster_protocol.messages import Answer, AnswerStatus
-from tests.flow.inside import put_task, task_of
+from tests.flow.in_process import put_task, task_of
 from tests.harness import Muster
 
 
@@ -42,7 +42,7 @@ async def test_a_worker_finishes_what_ends_within_its_grace(muster: Muster) -> N
 
 
 async def test_a_plain_tool_that_hangs_does_not_keep_a_worker_from_leaving(muster: Muster) -> None:
-    role = '{name: acting, model: offline, tools: ["tests.misbehaving:hang"]}'
+    role = '{name: acting, model: offline, tools: ["tests.misbehaving_role:hang"]}'
     (muster.folder / "team.yaml").write_text(f"team: default\nroles:\n  - {role}\n")
     await muster.start("worker", "w1", "--grace", "5")
     await put_task(muster, task_of("t"))

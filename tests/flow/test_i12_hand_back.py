@@ -3,14 +3,14 @@
 import asyncio
 import signal
 
-from muster_agent.scripted import Scripted
-from muster_agent.team import load_team
+from muster_agent.models.scripted import Scripted
+from muster_agent.team.file import load_team
 from muster_bus.read import read_subject
 from muster_bus.service import stop_within
 from muster_protocol.messages import AnswerStatus, ResultStatus
 from muster_supervisor.supervisor import Supervisor
 from muster_worker.events import Events
-from tests.flow.inside import connected, next_deliveries, put_task, task_of
+from tests.flow.in_process import connected, next_deliveries, put_task, task_of
 from tests.harness import Muster
 
 
@@ -60,7 +60,7 @@ async def test_the_requests_of_a_stopped_supervisor_are_handed_back_with_a_note(
 async def test_a_failure_that_waits_for_room_is_handed_back_by_a_stopped_worker(patient_muster: Muster) -> None:
     muster = patient_muster
     team = muster.folder / "team.yaml"
-    team.write_text(team.read_text().replace("tests.acting:act", "tests.misbehaving:misbehave"))
+    team.write_text(team.read_text().replace("tests.scripted_role:act", "tests.misbehaving_role:misbehave"))
     await muster.publish("results.another", b"{}", None)
     await muster.leave_room_for("RESULTS", messages=1)
     await muster.start("worker", "w1", "--grace", "6")

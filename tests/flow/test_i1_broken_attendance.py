@@ -2,14 +2,14 @@
 
 import pytest
 
-from muster_agent.model import FREE, Ask, Reply
-from muster_agent.scripted import Scripted
+from muster_agent.models.port import FREE, Ask, Reply
+from muster_agent.models.scripted import Scripted
 from muster_protocol.messages import AnswerStatus, PlanMade, ResultStatus
 from muster_protocol.plan import Plan, TaskSpec
-from muster_supervisor.planning import refuse
-from tests.flow.inside import connected, owner_of, put_result, supervising
+from muster_supervisor.steps.plan import refuse
+from tests.flow.in_process import connected, owner_of, put_result, supervising
 from tests.harness import Muster
-from tests.unit.protocol.journal import reserved
+from tests.unit.protocol.log_builder import reserved
 
 
 class Buggy:

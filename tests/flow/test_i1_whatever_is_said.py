@@ -12,11 +12,11 @@ from muster_bus.bodies import MAX_BODY
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import AnswerStatus, Failure, PlanMade, ResultStatus
 from muster_protocol.plan import Plan, TaskSpec
-from muster_supervisor.answer import give_answer
+from muster_supervisor.steps.answer import give_answer
 from muster_supervisor.decide import GiveAnswer
-from tests.flow.inside import connected, owner_of, put_result
+from tests.flow.in_process import connected, owner_of, put_result
 from tests.harness import Muster
-from tests.unit.protocol.journal import reserved
+from tests.unit.protocol.log_builder import reserved
 
 PLAN = {"tasks": [{"id": "a", "description": "{}", "tag": "acting"}]}
 

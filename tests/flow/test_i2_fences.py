@@ -9,10 +9,10 @@ import pytest
 from muster_protocol.messages import Answer, AnswerStatus, Taken
 from muster_supervisor.owner import LeaseLost, Owner, Superseded
 from muster_supervisor.run import Run
-from tests.bus.wire import until
-from tests.flow.inside import connected, delivery_of, owner_of
+from tests.bus.broker_tools import until
+from tests.flow.in_process import connected, delivery_of, owner_of
 from tests.harness import Muster
-from tests.unit.protocol.journal import answer, planned, task
+from tests.unit.protocol.log_builder import answer, planned, task
 
 ANSWER = Answer(request_id="r1", status=AnswerStatus.DONE, text="too late")
 

@@ -5,8 +5,8 @@ import signal
 from muster_bus.read import read_subject
 from muster_protocol.messages import AnswerStatus, ResultStatus
 from muster_worker.history import is_done_already
-from tests.bus.wire import Spy
-from tests.flow.inside import put_result, task_of
+from tests.bus.broker_tools import Spy
+from tests.flow.in_process import put_result, task_of
 from tests.harness import Muster
 
 

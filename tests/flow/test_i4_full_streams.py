@@ -42,7 +42,7 @@ async def test_entries_that_cannot_be_reported_while_errors_is_full_do_not_cost_
 
 async def test_a_task_that_no_stream_takes_holds_up_no_other(muster: Muster) -> None:
     team = muster.folder / "team.yaml"
-    newcomer = '  - {name: newcomer, run: "tests.acting:act"}\nlimits:'  # in the team, and not provisioned
+    newcomer = '  - {name: newcomer, run: "tests.scripted_role:act"}\nlimits:'  # in the team, and not provisioned
     team.write_text(team.read_text().replace("limits:", newcomer))
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1", "--role", "acting")

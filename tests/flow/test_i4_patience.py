@@ -5,12 +5,12 @@ import time
 import pytest
 
 from muster_agent.errors import ModelAway
-from muster_agent.model import choose_model
-from muster_agent.scripted import Scripted
+from muster_agent.models.port import choose_model
+from muster_agent.models.scripted import Scripted
 from muster_protocol.messages import AnswerStatus, ResultStatus
 from muster_supervisor.decide import GiveAnswer, MakePlan, due
-from tests.bus.wire import until_asked
-from tests.flow.inside import Silent, connected, owner_of, put_result, put_task, supervising, task_of
+from tests.bus.broker_tools import until_asked
+from tests.flow.in_process import Silent, connected, owner_of, put_result, put_task, supervising, task_of
 from tests.harness import LEASE_SECONDS, Muster
 
 WAITING = 70  # more than a supervisor takes at once

@@ -1,9 +1,9 @@
 """The life of a request through real services, when nothing goes wrong and when tasks do."""
 
-from muster_agent.model import Reply
-from muster_agent.scripted import Scripted
+from muster_agent.models.port import Reply
+from muster_agent.models.scripted import Scripted
 from muster_protocol.messages import AnswerStatus, Usage
-from tests.flow.inside import supervising
+from tests.flow.in_process import supervising
 from tests.harness import Muster
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from muster_bus.topology import Settings, provision
 from muster_bus.workers import live_workers
-from muster_protocol.card import WorkerCard
+from muster_protocol.worker_card import WorkerCard
 from muster_worker import registry
 from muster_worker.registry import Registry
-from tests.flow.house import eventually
+from tests.flow.coordinator_harness import eventually
 from tests.harness import Muster
 
 

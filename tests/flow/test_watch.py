@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from tests.bus.wire import api, until
+from tests.bus.broker_tools import api, until
 from tests.flow.command_line import Here, plan
 from tests.harness import Muster
 

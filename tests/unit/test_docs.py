@@ -12,11 +12,11 @@ import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from muster_agent.model import Price
-from muster_agent.team import FunctionRole, Lead, Limits, ModelRole, Team
+from muster_agent.models.port import Price
+from muster_agent.team.file import FunctionRole, Lead, Limits, ModelRole, Team
 from muster_bus.topology import Settings, streams
 from muster_cli.arguments import COMMANDS, EPILOG, parser
-from muster_coordinator.api import INDEX
+from muster_coordinator.api.app import INDEX
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import check_honoured
 from muster_protocol.messages import Request

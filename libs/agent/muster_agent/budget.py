@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from muster_agent.errors import OutOfBudget
-from muster_agent.model import NOTHING, Ask, Model
+from muster_agent.models.port import NOTHING, Ask, Model
 from muster_protocol.errors import Misconfigured
 from muster_protocol.messages import Usage
 

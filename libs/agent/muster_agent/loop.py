@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from muster_agent.budget import Meter, fitted
 from muster_agent.errors import Unfinished
-from muster_agent.model import Ask, Model, Reply, ToolCall, ToolOutput, Turn, WorkBrief, finished
-from muster_agent.patience import ask_patiently
-from muster_agent.tools import Tool, explained
+from muster_agent.models.port import Ask, Model, Reply, ToolCall, ToolOutput, Turn, WorkBrief, finished
+from muster_agent.models.retry import ask_patiently
+from muster_agent.tools.tool import Tool, explained
 
 MAX_TURNS = 10  # the book's safety limit: a model that needs more is going round in circles
 ToolUsed = Callable[[str, float, str | None], None]

@@ -15,7 +15,7 @@ from muster_bus.clock import BrokerClock
 from muster_bus.publish import Outgoing, Publisher, Stored
 from muster_bus.reports import Reports, Source
 from muster_bus.telemetry import inject
-from muster_bus.wire import Heard, Hearer, WireClient
+from muster_bus.nats_fast import Heard, Hearer, WireClient
 from muster_protocol import headers as h
 from muster_protocol.errors import BrokerAway, Invalid
 from muster_protocol.headers import Sender, headers_of

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from nats.errors import Error as NatsError
 
-from muster_bus.wire import Heard, WireClient
+from muster_bus.nats_fast import Heard, WireClient
 
 log = logging.getLogger("muster.bus")
 

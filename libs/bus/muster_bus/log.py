@@ -17,12 +17,12 @@ from muster_bus.connection import Bus
 from muster_bus.publish import Lost, Stored
 from muster_bus.read import Raw, read_subject, timestamp
 from muster_bus.reports import Source
-from muster_bus.wire import Heard
+from muster_bus.nats_fast import Heard
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
 from muster_protocol.headers import checked_kind, checked_sender
-from muster_protocol.log import Entry, RequestState
+from muster_protocol.fold import Entry, RequestState
 from muster_protocol.messages import LOG_KINDS, Answer, LogBody, PlanMade, Taken
 
 log = logging.getLogger("muster.bus")

@@ -19,8 +19,8 @@ from nats.errors import Error as NatsError
 
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, Keeper
-from muster_bus.owned import owned
-from muster_bus.wire import Heard
+from muster_bus.background import owned
+from muster_bus.nats_fast import Heard
 
 log = logging.getLogger("muster.bus")
 

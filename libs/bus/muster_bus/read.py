@@ -16,7 +16,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
-from muster_bus.wire import PLAIN, header_lines
+from muster_bus.nats_fast import PLAIN, header_lines
 from muster_protocol.errors import BrokerAway
 
 BATCH = 1000  # the server's own limit: a longer log takes several

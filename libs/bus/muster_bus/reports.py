@@ -8,9 +8,9 @@ from math import inf
 from typing import TYPE_CHECKING, Self
 
 from muster_bus.lease import Delivery
-from muster_bus.owned import owned
+from muster_bus.background import owned
 from muster_bus.read import Raw
-from muster_bus.told import RECENT_SECONDS, Told
+from muster_bus.reported_ids import RECENT_SECONDS, Told
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, MusterError

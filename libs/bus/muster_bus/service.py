@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from muster_bus import environment, telemetry
+from muster_bus import settings, telemetry
 from muster_bus.connection import Bus
 from muster_protocol.errors import Misconfigured
 
@@ -141,7 +141,7 @@ def _spare_the_collector() -> None:
 
 
 async def _health_server(health: Health) -> asyncio.Server | None:
-    port = environment.port("MUSTER_HEALTH_PORT")
+    port = settings.port("MUSTER_HEALTH_PORT")
     if port is None:
         return None
     host = os.environ.get("MUSTER_HTTP_HOST") or "127.0.0.1"

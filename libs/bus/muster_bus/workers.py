@@ -4,7 +4,7 @@ from pydantic import ValidationError
 
 from muster_bus.connection import Bus
 from muster_bus.kv import Bucket, Value
-from muster_protocol.card import WorkerCard
+from muster_protocol.worker_card import WorkerCard
 
 BUCKET = "workers"
 

@@ -22,7 +22,7 @@ from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Invalid
 from muster_protocol.fields import check_honoured, check_spelling
 from muster_protocol.headers import Sender
-from muster_protocol.log import Entry, RequestState, fold
+from muster_protocol.fold import Entry, RequestState, fold
 from muster_protocol.messages import Answer, Budget, Cancel, Request, Result, Taken
 from muster_protocol.plan import MapOver, Plan
 

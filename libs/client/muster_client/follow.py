@@ -20,7 +20,7 @@ from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Invalid
 from muster_protocol.headers import checked_kind, checked_sender
-from muster_protocol.log import Entry
+from muster_protocol.fold import Entry
 from muster_protocol.messages import EVENT_KINDS, LOG_KINDS, Event
 
 log = logging.getLogger("muster.client")

@@ -9,9 +9,9 @@ from contextlib import AsyncExitStack
 from muster_bus.connection import Bus
 from muster_bus.service import Health
 from muster_client import Client
-from muster_coordinator.catching_up import CatchingUp
-from muster_coordinator.door import Door
-from muster_coordinator.hearing import Hearing
+from muster_coordinator.backfill import CatchingUp
+from muster_coordinator.http_server import Door
+from muster_coordinator.observe import Hearing
 from muster_protocol import subjects
 from muster_protocol.errors import MusterError
 

@@ -2,7 +2,7 @@
 
 from muster_bus.read import Raw, read_subject
 from muster_bus.reports import Source
-from muster_bus.told import RECENT_SECONDS
+from muster_bus.reported_ids import RECENT_SECONDS
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid

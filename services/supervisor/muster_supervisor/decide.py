@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from muster_protocol.log import RequestState
+from muster_protocol.fold import RequestState
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
 
 RETRY_SECONDS = 0.5  # before the second attempt; doubles with each further one

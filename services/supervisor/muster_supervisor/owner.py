@@ -5,14 +5,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from muster_agent.model import Model
-from muster_agent.team import Team
+from muster_agent.models.port import Model
+from muster_agent.team.file import Team
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, Lease
 from muster_bus.log import RequestLog
-from muster_bus.owned import owned
+from muster_bus.background import owned
 from muster_protocol.errors import MusterError
-from muster_protocol.log import RequestState
+from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, LogBody, PlanMade, Request, Taken, Usage
 from muster_supervisor.decide import last_moment
 

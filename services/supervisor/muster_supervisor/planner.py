@@ -5,9 +5,9 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from muster_agent.budget import Limit, fitted
-from muster_agent.model import NOTHING, Ask, Model, PlanBrief, finished
-from muster_agent.patience import ask_patiently
-from muster_agent.team import Team
+from muster_agent.models.port import NOTHING, Ask, Model, PlanBrief, finished
+from muster_agent.models.retry import ask_patiently
+from muster_agent.team.file import Team
 from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.fields import check_honoured
 from muster_protocol.messages import Request, Usage

@@ -8,7 +8,7 @@ from typing import assert_never
 from muster_bus import telemetry
 from muster_bus.lease import Delivery
 from muster_protocol.errors import MusterError
-from muster_supervisor.answer import give_answer
+from muster_supervisor.steps.answer import give_answer
 from muster_supervisor.control import read_controls
 from muster_supervisor.decide import (
     Allowance,
@@ -21,10 +21,10 @@ from muster_supervisor.decide import (
     due,
     next_time,
 )
-from muster_supervisor.dispatch import dispatch, expire, publish_again, refine
-from muster_supervisor.fate import Fate, fate_of
+from muster_supervisor.steps.dispatch import dispatch, expire, publish_again, refine
+from muster_supervisor.disposition import Fate, fate_of
 from muster_supervisor.owner import LeaseLost, Owner, Superseded
-from muster_supervisor.planning import plan, refuse
+from muster_supervisor.steps.plan import plan, refuse
 
 log = logging.getLogger("muster.supervisor")
 

@@ -4,8 +4,8 @@ import asyncio
 import logging
 import time
 
-from muster_agent.model import Model
-from muster_agent.team import Team
+from muster_agent.models.port import Model
+from muster_agent.team.file import Team
 from muster_bus.connection import Bus, Heard
 from muster_bus.lease import Delivery
 from muster_bus.log import RequestLog
@@ -16,7 +16,7 @@ from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.messages import Answer, AnswerStatus, Request, Taken
-from muster_supervisor.fate import report_reuse
+from muster_supervisor.disposition import report_reuse
 from muster_supervisor.owner import Means, Owner
 from muster_supervisor.run import MAX_FRUITLESS_TAKES, Run
 

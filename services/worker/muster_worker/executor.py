@@ -14,9 +14,9 @@ from muster_agent.budget import Limit, Meter
 from muster_agent.errors import BadOutput, ModelAway, OutOfBudget, Refused
 from muster_agent.functions import Context, called, imported
 from muster_agent.loop import work
-from muster_agent.model import NOTHING, Model, WorkBrief, choose_model
-from muster_agent.team import FunctionRole, ModelRole, Role, Team
-from muster_agent.tools import Tool, tools_for
+from muster_agent.models.port import NOTHING, Model, WorkBrief, choose_model
+from muster_agent.team.file import FunctionRole, ModelRole, Role, Team
+from muster_agent.tools.tool import Tool, tools_for
 from muster_protocol.errors import MusterError, Terminal
 from muster_protocol.messages import Failure, Output, ResultStatus, Task, Usage
 

@@ -6,7 +6,7 @@ from muster_bus.read import read_subject
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
-from muster_protocol.log import Entry
+from muster_protocol.fold import Entry
 from muster_protocol.messages import Answer, HandedBack, Result, ResultStatus, Task
 
 FRESH_SECONDS = 3.0  # what comes later than this after its reservation is looked up

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from muster_bus.connection import Bus
 from muster_bus.kv import Bucket
-from muster_bus.owned import owned
+from muster_bus.background import owned
 from muster_bus.workers import BUCKET
-from muster_protocol.card import WorkerCard
+from muster_protocol.worker_card import WorkerCard
 from muster_protocol.errors import MusterError
 
 log = logging.getLogger("muster.worker")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from muster_bus import telemetry
 from muster_bus.connection import Bus, Heard
 from muster_bus.lease import Delivery
-from muster_bus.owned import owned
+from muster_bus.background import owned
 from muster_bus.pull import Pull
 from muster_bus.reports import Source
 from muster_bus.topology import lease_of, worker_consumer

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from muster_agent.budget import Limit, Meter
-from muster_agent.claude import Claude
+from muster_agent.models.claude import Claude
 from muster_agent.errors import BadOutput, KeyRefused, ModelAway, OutOfBudget, Refused
 from muster_agent.loop import work
-from muster_agent.model import Ask, PlanBrief, Price, RefineBrief, RoleCard, WorkBrief, choose_model, finished
-from muster_agent.tools import tool_of
+from muster_agent.models.port import Ask, PlanBrief, Price, RefineBrief, RoleCard, WorkBrief, choose_model, finished
+from muster_agent.tools.tool import tool_of
 from muster_protocol.errors import Terminal
 from muster_protocol.plan import Plan
 from tests.unit.agent.messages_server import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from muster_agent.functions import Context
-from muster_agent.team import load_team
+from muster_agent.team.file import load_team
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import ResultStatus
 from muster_worker.executor import Executor, Outcome, fitting

@@ -7,7 +7,7 @@ import pytest
 from muster_agent.budget import Limit, Meter, fitted
 from muster_agent.errors import KeyRefused, ModelAway, OutOfBudget, Unfinished
 from muster_agent.loop import MAX_TURNS, work
-from muster_agent.model import (
+from muster_agent.models.port import (
     NOTHING,
     Ask,
     ComposeBrief,
@@ -20,10 +20,10 @@ from muster_agent.model import (
     api_key,
     choose_model,
 )
-from muster_agent.patience import ask_patiently
-from muster_agent.prompts import prompt
-from muster_agent.scripted import Scripted
-from muster_agent.tools import Tool, tool_of
+from muster_agent.models.retry import ask_patiently
+from muster_agent.models.prompts import prompt
+from muster_agent.models.scripted import Scripted
+from muster_agent.tools.tool import Tool, tool_of
 from muster_protocol.errors import Invalid, Misconfigured
 from muster_protocol.messages import Usage
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from muster_agent.errors import OutOfBudget
-from muster_agent.model import Ask, PlanBrief, Reply
-from muster_agent.offline import Offline
-from muster_agent.scripted import Scripted
+from muster_agent.models.port import Ask, PlanBrief, Reply
+from muster_agent.models.offline.model import Offline
+from muster_agent.models.scripted import Scripted
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import Request, Usage
 from muster_supervisor.planner import Unplannable, make_plan

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from muster_agent.functions import imported
-from muster_agent.team import FunctionRole, ModelRole, load_team
+from muster_agent.team.file import FunctionRole, ModelRole, load_team
 from muster_protocol.errors import Invalid
 from tests.unit.agent.teams import CLOUD, FUNCTIONS, team
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from muster_bus.owned import owned
+from muster_bus.background import owned
 
 
 async def test_an_error_that_ends_it_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture):

@@ -1,6 +1,6 @@
 """Logs of requests, written by hand, for what the command line says about them."""
 
-from muster_protocol.log import Entry, RequestState, fold
+from muster_protocol.fold import Entry, RequestState, fold
 from muster_protocol.messages import (
     Answer,
     AnswerStatus,

@@ -1,7 +1,7 @@
 """What a watcher is told while a request runs."""
 
-from muster_cli.board import Board, in_order
-from muster_protocol.log import RequestState
+from muster_cli.view.board import Board, in_order
+from muster_protocol.fold import RequestState
 from muster_protocol.messages import AnswerStatus, ConflictFound, Progress, Started, ToolUsed
 from tests.unit.cli.logs import Log, task
 

@@ -1,6 +1,6 @@
 """Where a request stands is one sentence that names the thing."""
 
-from muster_cli.explain import explain
+from muster_cli.view.explain import explain
 from muster_protocol.messages import AnswerStatus
 from muster_protocol.plan import TaskSpec
 from tests.unit.cli.logs import Log, task

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from muster_cli.place import Address, Lock, forget_address, is_running, nats_url, read_address, write_address
+from muster_cli.local.folder import Address, Lock, forget_address, is_running, nats_url, read_address, write_address
 from muster_protocol.errors import Misconfigured
 
 ADDRESS = Address("nats://127.0.0.1:4333", "http://127.0.0.1:8333", "default", 1)
 HOLD = """
 import pathlib, sys
-from muster_cli.place import Lock
+from muster_cli.local.folder import Lock
 with Lock(pathlib.Path(sys.argv[1]), "it"):
     print("held", flush=True)
     input()

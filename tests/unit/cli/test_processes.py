@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from muster_cli.processes import Processes
+from muster_cli.local.processes import Processes
 from muster_protocol.errors import Misconfigured
 
 # A broker that never answers keeps a service waiting for longer than any of these tests.
 NOWHERE = "nats://127.0.0.1:9"
 PARENT = """
 import pathlib, sys, time
-from muster_cli.processes import Processes
+from muster_cli.local.processes import Processes
 processes = Processes(pathlib.Path(sys.argv[1]), "nats://127.0.0.1:9")
 print(processes.start("child", "coordinator"), flush=True)
 time.sleep(60)

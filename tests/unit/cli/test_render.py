@@ -4,8 +4,8 @@ import io
 
 from rich.console import Console, RenderableType
 
-from muster_cli.board import Board, Hand
-from muster_cli.render import MAX_ROWS, plan_of, progress_of, tasks_of
+from muster_cli.view.board import Board, Hand
+from muster_cli.view.render import MAX_ROWS, plan_of, progress_of, tasks_of
 from muster_protocol.messages import AnswerStatus
 from tests.unit.cli.logs import Log, task
 

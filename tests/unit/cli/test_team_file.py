@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import muster_cli
-from muster_cli.team_file import find_team_file, sample_team_file
+from muster_cli.local.team_file import find_team_file, sample_team_file
 from muster_protocol.errors import Invalid
 
 

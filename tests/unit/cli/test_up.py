@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster_cli.up import reachable
+from muster_cli.commands.up import reachable
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Subjects on which something unusable was heard."""
 
-from muster_coordinator.suspects import SETTLED_SECONDS, Suspects
+from muster_coordinator.recheck import SETTLED_SECONDS, Suspects
 
 
 def _looks(suspects: Suspects, start: float, until: float) -> list[float]:

@@ -1,6 +1,6 @@
 """The picture, counted from headers."""
 
-from muster_coordinator.views import Picture
+from muster_coordinator.overview import Picture
 
 OWNER = {"sender": "supervisor/s1"}
 

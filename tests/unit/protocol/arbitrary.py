@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from muster_protocol.log import Entry, RequestState, TaskStatus
+from muster_protocol.fold import Entry, RequestState, TaskStatus
 from muster_protocol.messages import (
     AnswerStatus,
     Budget,
@@ -17,7 +17,7 @@ from muster_protocol.messages import (
     Usage,
 )
 from muster_protocol.plan import Plan, TaskSpec
-from tests.unit.protocol.journal import (
+from tests.unit.protocol.log_builder import (
     REQUEST,
     answer,
     dispatched,

@@ -8,7 +8,7 @@ import pytest
 
 from muster_protocol import headers as h
 from muster_protocol.headers import checked_kind, checked_sender, countable
-from muster_protocol.log import Entry, RequestState, fold
+from muster_protocol.fold import Entry, RequestState, fold
 from muster_protocol.messages import LOG_KINDS, MESSAGES, Message, Request
 
 GOLDEN = Path(__file__).parents[2] / "golden"

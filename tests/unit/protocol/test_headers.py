@@ -8,7 +8,7 @@ from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
 from muster_protocol.headers import Sender, checked_kind, checked_sender, headers_of
 from muster_protocol.messages import LOG_KINDS, Result, Started, Usage
-from tests.unit.protocol.journal import answer, result, taken
+from tests.unit.protocol.log_builder import answer, result, taken
 
 WORKER = Sender("worker", "w1", "math")
 

@@ -3,9 +3,9 @@
 import gc
 import time
 
-from muster_protocol.log import Entry, RequestState, fold
+from muster_protocol.fold import Entry, RequestState, fold
 from muster_protocol.messages import Decision, ResultStatus, Usage
-from tests.unit.protocol.journal import (
+from tests.unit.protocol.log_builder import (
     REQUEST,
     Journal,
     answer,

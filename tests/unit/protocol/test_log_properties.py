@@ -6,12 +6,12 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster_protocol.log import Entry, RequestState, TaskStatus, fold
+from muster_protocol.fold import Entry, RequestState, TaskStatus, fold
 from muster_protocol.messages import Result
 from muster_protocol.plan import Plan, is_acyclic
 from tests.unit.protocol.arbitrary import broken_plans, logs, plans
-from tests.unit.protocol.journal import REQUEST
-from tests.unit.protocol.sound import assert_sound, picture
+from tests.unit.protocol.log_builder import REQUEST
+from tests.unit.protocol.invariants import assert_sound, picture
 
 LATER = 10_000.0
 moderately = settings(max_examples=40)

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import MESSAGES, Failure, Request, Result, Task, Usage
 from muster_protocol.plan import MapOver, Plan, TaskSpec, Template, unfold
-from tests.unit.protocol.journal import result
+from tests.unit.protocol.log_builder import result
 
 
 def read(**fields: Any) -> Request:

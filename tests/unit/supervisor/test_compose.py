@@ -3,14 +3,14 @@
 import pytest
 
 from muster_agent.errors import BadOutput
-from muster_agent.model import ComposeBrief, Reply
-from muster_agent.offline import Offline
-from muster_agent.scripted import Scripted
-from muster_protocol.log import RequestState
+from muster_agent.models.port import ComposeBrief, Reply
+from muster_agent.models.offline.model import Offline
+from muster_agent.models.scripted import Scripted
+from muster_protocol.fold import RequestState
 from muster_protocol.messages import Output, Usage
 from muster_protocol.plan import Aggregation, TaskSpec
-from muster_supervisor.compose import CHUNK_CHARACTERS, compose, ends, gaps, merge
-from tests.unit.protocol.journal import Journal, failure, made, plan_of, reserved, result, revision, task
+from muster_supervisor.composing.compose import CHUNK_CHARACTERS, compose, ends, gaps, merge
+from tests.unit.protocol.log_builder import Journal, failure, made, plan_of, reserved, result, revision, task
 
 COST = Usage(input_tokens=10, output_tokens=5, model_calls=1)
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from muster_protocol.log import RequestState
+from muster_protocol.fold import RequestState
 from muster_protocol.messages import AnswerStatus, Budget, Decision, Reservation, Reserved
 from muster_supervisor.decide import (
     MAX_RETRY_SECONDS,
@@ -19,7 +19,7 @@ from muster_supervisor.decide import (
     next_time,
     retry_delay,
 )
-from tests.unit.protocol.journal import (
+from tests.unit.protocol.log_builder import (
     START,
     Journal,
     answer,

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from muster_protocol.log import TERMINAL, Entry, RequestState, TaskStatus, fold
+from muster_protocol.fold import TERMINAL, Entry, RequestState, TaskStatus, fold
 from muster_protocol.messages import AnswerStatus, Budget, LogBody, PlanMade, Result, ResultStatus, Taken
 from muster_protocol.plan import Plan
 from muster_supervisor.decide import DispatchTasks, Step, due, next_time
 from tests.unit.protocol.arbitrary import bodies, logs, plans
-from tests.unit.protocol.journal import FAR, REQUEST, START, failure, made, result
-from tests.unit.protocol.sound import CLOSE, assert_sound, picture
-from tests.unit.supervisor.shop import ALLOWANCE, Owner, Shop, Superseded
+from tests.unit.protocol.log_builder import FAR, REQUEST, START, failure, made, result
+from tests.unit.protocol.invariants import CLOSE, assert_sound, picture
+from tests.unit.supervisor.fake_broker import ALLOWANCE, Owner, Shop, Superseded
 
 Fates = tuple[str, ...] | Callable[[tuple[str, int]], str]
 OUTCOMES = ("done", "done", "done", "failed", "final", "cancelled")

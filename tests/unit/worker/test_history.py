@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from muster_worker.history import FRESH_SECONDS, is_suspect
-from tests.flow.inside import task_of
+from tests.flow.in_process import task_of
 
 TASK = task_of("t").model_copy(update={"reserved_at": 100.0})
 FIRST: dict[str, Any] = {"delivery": 1, "now": 100.5, "connected_at": 90.0, "ack_wait": 30.0}

@@ -1,0 +1,1 @@
+"""The commands of `muster`, one file each."""

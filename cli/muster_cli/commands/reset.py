@@ -1,0 +1,52 @@
+"""`muster reset`: forget everything that was ever asked in this folder, or at the broker that the environment names."""
+
+import os
+import shutil
+import sys
+from argparse import Namespace
+
+from muster_cli.view.console import interruptible
+from muster_cli.exits import Exit
+from muster_cli.local.orphan import end_leftover
+from muster_cli.local.folder import FOLDER, is_running
+from muster_protocol.errors import Misconfigured
+
+
+async def reset(given: Namespace) -> int:
+    for folder, what in ((FOLDER, "muster up"), (FOLDER / "demo", "muster demo")):
+        if is_running(folder):
+            raise Misconfigured(f"{what} is running in this folder; stop it first (Ctrl-C)")
+    url = os.environ.get("MUSTER_NATS_URL")
+    removed = [str(FOLDER)] if FOLDER.exists() else []
+    if url:
+        removed.append(f"every stream of Muster at {url}")
+    if not removed:
+        print("nothing to forget: there is no .muster folder here, and MUSTER_NATS_URL is not set")
+        return Exit.DONE
+    if not given.yes and not _is_sure(removed):
+        print("muster: nothing was removed; --yes removes without asking", file=sys.stderr)
+        return Exit.USAGE
+    if url:
+        await _remove_streams(url)
+    if FOLDER.exists():
+        for folder in (FOLDER, FOLDER / "demo"):
+            end_leftover(folder.resolve() / "nats")
+        shutil.rmtree(FOLDER)
+    print(f"removed {' and '.join(removed)}")
+    return Exit.DONE
+
+
+def _is_sure(removed: list[str]) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    with interruptible():
+        said = input(f"Remove {' and '.join(removed)}, with everything in it? [y/N] ")
+    return said.strip().lower() in ("y", "yes")
+
+
+async def _remove_streams(url: str) -> None:
+    from muster_bus import topology
+    from muster_cli.connect import connect
+
+    async with await connect(url=url) as client:
+        await topology.remove(client.bus)

@@ -1,0 +1,1 @@
+"""The demo: its environment, and the process that it kills."""

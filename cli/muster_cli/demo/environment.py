@@ -1,0 +1,94 @@
+"""The demo's stage: a real nats-server and every service in a process of its own, in a fresh folder on free ports."""
+
+import asyncio
+import shutil
+import time
+from pathlib import Path
+
+from muster_agent.team.file import load_team
+from muster_bus import topology
+from muster_bus.embedded import Server, free_port, keep_running
+from muster_bus.background import owned
+from muster_cli.local.orphan import end_leftover, pid_option
+from muster_cli.connect import connect
+from muster_cli.local.processes import Processes
+from muster_cli.local.team_file import sample_team_file
+from muster_client import Client
+
+LEASE_SECONDS = 2.0  # short, so that a takeover can be watched
+KEPT = ("lock",)
+
+# The demo is the same everywhere: no key is spent, and the settings of a deployment do not reach it.
+ENVIRONMENT = {
+    "ANTHROPIC_API_KEY": "",
+    "ANTHROPIC_API_KEY_FILE": "",
+    "MUSTER_HEALTH_PORT": "",
+    "MUSTER_HTTP_HOST": "",
+    "MUSTER_GRACE_SECONDS": "4",
+}
+
+
+class Stage:
+    """Everything that the demo runs."""
+
+    def __init__(self, folder: Path, supervisors: int, workers: int = 2) -> None:
+        self.folder = folder.resolve()
+        self.server = Server(self.folder / "nats", extra=pid_option(self.folder / "nats"))
+        self.processes = Processes(self.folder, self.server.url)
+        self.http_port = free_port()
+        self.team = load_team(sample_team_file(Path(__file__).parent))
+        self.services = {
+            **{f"supervisor-{n}": ("supervisor", "--name", str(n)) for n in range(1, supervisors + 1)},
+            **{f"worker-{n}": ("worker", "--name", str(n)) for n in range(1, workers + 1)},
+            "coordinator": ("coordinator", "--name", "1", "--port", str(self.http_port)),
+        }
+        self._client: Client | None = None
+        self._restarting: asyncio.Task[None] | None = None
+
+    @property
+    def client(self) -> Client:
+        assert self._client is not None
+        return self._client
+
+    async def start(self) -> float:
+        """Returns the seconds it took."""
+        began = time.monotonic()
+        _empty(self.folder)
+        await self.server.start()
+        self.processes.url = self.server.url  # its port is known by now
+        team_file = str(sample_team_file(Path(__file__).parent))
+        for name, words in self.services.items():
+            more = () if name == "coordinator" else ("--team", team_file)
+            self.processes.start(name, *words, *more, env=ENVIRONMENT)
+        self._client = await connect(self.team.team, self.server.url)
+        settings = topology.Settings(lease_seconds=LEASE_SECONDS, ack_wait_seconds=LEASE_SECONDS)
+        await topology.provision(self._client.bus, settings, [self.team.team], self.team.tags)
+        await self.processes.ready(*self.services)
+        return time.monotonic() - began
+
+    def restart_broker(self, pause_seconds: float) -> None:
+        """Kill it now; it comes back by itself, on the same port and the same files."""
+        self.server.kill()
+        self._restarting = owned(keep_running(self.server, pause_seconds), "the watch over nats-server")
+
+    async def stop(self) -> None:
+        """Nothing is left running."""
+        if self._restarting is not None:
+            self._restarting.cancel()
+            await asyncio.wait([self._restarting])
+        if self._client is not None:
+            await self._client.close()
+        await asyncio.to_thread(self.processes.stop_all)
+        await self.server.stop()
+
+
+def _empty(folder: Path) -> None:
+    """A fresh folder; the server of a demo that was killed ends first."""
+    end_leftover(folder / "nats")
+    for path in folder.iterdir():
+        if path.name in KEPT:
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

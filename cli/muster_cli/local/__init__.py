@@ -1,0 +1,1 @@
+"""What runs on this machine: the folder `.muster`, processes, the team file."""

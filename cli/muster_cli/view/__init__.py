@@ -1,0 +1,1 @@
+"""What a person sees: the board of a request, tables, explanations."""

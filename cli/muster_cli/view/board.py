@@ -1,0 +1,147 @@
+"""What a watcher has heard about one request: its log, folded, and who is at work on what. Pure."""
+
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import assert_never
+
+from muster_protocol.fold import Entry, RequestState, TaskStatus
+from muster_protocol.messages import (
+    Answer,
+    ConflictFound,
+    Decision,
+    Dispatched,
+    Event,
+    HandedBack,
+    PlanMade,
+    Progress,
+    Reserved,
+    Result,
+    ResultStatus,
+    Revision,
+    Started,
+    Taken,
+    ToolUsed,
+)
+from muster_protocol.plan import ordered
+
+CALM_SECONDS = 1.0  # a role may tell every step: of each task one line in this time
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """Who works on a task, since when by the watcher's clock, and what was said about it last."""
+
+    worker: str
+    attempt: int
+    since: float
+    said: str = ""
+
+
+@dataclass(slots=True)
+class Board:
+    """Feed it entries and events in the order in which they come."""
+
+    state: RequestState
+    hands: dict[str, Hand] = field(default_factory=dict[str, Hand])
+    told_at: dict[str, float] = field(default_factory=dict[str, float])
+
+    def entered(self, entry: Entry) -> str | None:
+        """Fold an entry; returns a line about it when it is news."""
+        if entry.sequence <= self.state.last_sequence:
+            return None
+        previous = self.state.owner
+        self.state.apply(entry)
+        match entry.body:
+            case Taken() as taken:
+                news = self._taken(taken, previous)
+            case PlanMade() as made if self.state.made is made:
+                news = f"plan    {len(self.state.tasks)} tasks"
+            case Result() as result:
+                news = self._result(result)
+            case Revision() as revision:
+                news = f"↻ {revision.task_id}  attempt {revision.attempt} with a better description"
+            case Decision() as decision:
+                news = f"■ {decision.decision} by {decision.by} {decision.reason}".rstrip()
+            case Answer() as answer if self.state.answer is answer:
+                news = f"answer  {answer.status.value}"
+            case PlanMade() | Answer() | Reserved() | Dispatched():
+                news = None
+            case _:
+                assert_never(entry.body)
+        return news
+
+    def heard(self, event: Event, now: float) -> str | None:
+        match event:
+            case Started():
+                return self._started(event, now)
+            case HandedBack():
+                self.hands.pop(event.task_id, None)
+                return f"↩ {event.task_id}  handed back by {name_of(event.worker)}"
+            case ConflictFound():
+                return f"⚠ {event.task_id}  {event.what}: {name_of(event.first)} and {name_of(event.second)}"
+            case Progress():
+                return self._said(event.task_id, event.text, now)
+            case ToolUsed(error=None):
+                return self._said(event.task_id, f"used {event.tool}", now)
+            case ToolUsed():
+                return self._said(event.task_id, f"{event.tool} failed: {event.error}", now)
+            case _:
+                assert_never(event)
+
+    def _taken(self, taken: Taken, previous: str | None) -> str:
+        if taken.handed_back:
+            return f"handed back by supervisor-{taken.instance}"
+        if previous is not None and previous != taken.instance:
+            return f"⇄ taken over by supervisor-{taken.instance}"
+        return f"taken   by supervisor-{taken.instance}"
+
+    def _started(self, event: Started, now: float) -> str | None:
+        if self._is_done(event.task_id):
+            return None
+        before = self.hands.get(event.task_id)
+        self.hands[event.task_id] = Hand(event.worker, event.attempt, now)
+        again = "" if before is None else f", after {name_of(before.worker)}"
+        return f"→ {event.task_id}  {name_of(event.worker)} as {event.role}{again}"
+
+    def _said(self, task_id: str, text: str, now: float) -> str | None:
+        text = _line(text)
+        if self._is_done(task_id) or not text:
+            return None
+        if (hand := self.hands.get(task_id)) is not None:
+            self.hands[task_id] = replace(hand, said=text)
+        if now - self.told_at.get(task_id, -inf) < CALM_SECONDS:
+            return None
+        self.told_at[task_id] = now
+        return f"· {task_id}  {text}"
+
+    def _is_done(self, task_id: str) -> bool:
+        """Events and log come by two ways, and may pass each other."""
+        task = self.state.tasks.get(task_id)
+        return task is not None and task.status is TaskStatus.DONE
+
+    def _result(self, result: Result) -> str | None:
+        if not self.state.is_counted(result):
+            return f"≈ {result.task_id}  a second result of attempt {result.attempt}, not counted"
+        self.hands.pop(result.task_id, None)
+        if result.status is ResultStatus.DONE:
+            return f"✓ {result.task_id}  {result.seconds:.1f} s by {name_of(result.worker)}"
+        reason = result.error.message if result.error else result.status.value
+        return f"✗ {result.task_id}  attempt {result.attempt}: {_line(reason)}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:160]
+
+
+def name_of(worker: str) -> str:
+    """A worker's name as the logs write it."""
+    return f"worker-{worker}"
+
+
+def in_order(state: RequestState) -> list[tuple[str, int]]:
+    """The tasks as a tree is read: each after what it waits for, with its depth in the graph."""
+    depths: dict[str, int] = {}
+    needs = {task_id: task.spec.dependencies for task_id, task in state.tasks.items()}
+    for task_id in ordered(needs):
+        depths[task_id] = max((depths[name] + 1 for name in needs[task_id]), default=0)
+    return sorted(depths.items(), key=lambda pair: pair[1])

@@ -1,0 +1,87 @@
+"""Follows a request to its answer and shows it: progress on standard error, the answer on standard output."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+
+from muster_bus.background import owned
+from muster_cli.view.board import Board
+from muster_cli.view.console import console
+from muster_cli.exits import exit_of
+from muster_cli.view.explain import explain
+from muster_cli.live import live_tags
+from muster_cli.view.render import ending_of, show_answer
+from muster_cli.view.screen import Screen, screen_for, tell
+from muster_client import Client
+from muster_protocol.errors import BrokerAway
+from muster_protocol.fold import RequestState
+from muster_protocol.messages import Answer, AnswerStatus
+
+SILENCE_SECONDS = 5.0  # without news for this long, say what is being waited for
+
+
+async def follow(client: Client, request_id: str, is_json: bool) -> int:
+    """Show a request until it is answered; returns the exit code of its answer."""
+    errors = console(is_error=True)
+    board = Board(RequestState(request_id))
+    errors.print(f"request {request_id}", style="dim", highlight=False)
+    try:
+        answer = await watched(client, board, screen_for(errors, board))
+    except (asyncio.CancelledError, BrokerAway):
+        errors.print(
+            f"the request goes on: `muster status {request_id}` shows it, `muster cancel {request_id}` ends it",
+            highlight=False,
+        )
+        raise
+    if is_json:
+        sys.stdout.write(answer.model_dump_json(by_alias=True, indent=2) + "\n")
+    else:
+        show_answer(console(), answer)
+    errors.print(ending_of(answer), soft_wrap=True)
+    if answer.status is not AnswerStatus.DONE:
+        errors.print(explain(board.state, client.bus.clock.now(), None), markup=False, highlight=False, soft_wrap=True)
+    return exit_of(answer.status)
+
+
+async def watched(
+    client: Client, board: Board, screen: Screen, then: Callable[[Board], str | None] = lambda _: None
+) -> Answer:
+    """Put everything that happens on the board, until the answer; `then` is asked after each, and may add news."""
+    with screen:
+        hints = owned(_hint(client, board, screen), "the hint at what is waited for")
+        try:
+            async with aclosing(client.happenings(board.state.request_id)) as happenings:
+                async for happening in happenings:
+                    tell(board, screen, happening)
+                    screen.show(then(board), happening.time - (board.state.started_at or happening.time))
+        finally:
+            hints.cancel()
+    assert board.state.answer is not None
+    return board.state.answer
+
+
+async def _hint(client: Client, board: Board, screen: Screen) -> None:
+    """While nothing happens, say what is being waited for."""
+    said = ""
+    began = time.monotonic()
+    while True:
+        before = board.state.last_sequence
+        await asyncio.sleep(SILENCE_SECONDS)
+        if board.state.last_sequence != before:
+            continue
+        why = await _waited_for(client, board)
+        if why != said and why.startswith(("waiting", "stuck")):
+            screen.show(f"… {why}", time.monotonic() - began)
+            said = why
+
+
+async def _waited_for(client: Client, board: Board) -> str:
+    if not client.bus.connected.is_set():
+        return "waiting: the broker is away; the request is kept and goes on when it is back"
+    try:
+        tags = await live_tags(client.bus)
+    except BrokerAway as error:
+        return f"waiting: {error}"
+    return explain(board.state, client.bus.clock.now(), tags)

@@ -1,0 +1,160 @@
+"""How a plan, its progress, an answer and a state look on a terminal."""
+
+import os
+from collections.abc import Mapping
+
+from rich.console import Console, Group, RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from muster_cli.view.board import Board, Hand, in_order, name_of
+from muster_protocol.fold import TERMINAL, RequestState, TaskState, TaskStatus
+from muster_protocol.messages import Answer, AnswerStatus
+
+MAX_SAID = 50  # of what a role said last: one row for each task
+MAX_ROWS = 30  # a screen; of a larger plan those are shown that move
+
+MARKS: Mapping[TaskStatus, tuple[str, str]] = {
+    TaskStatus.WAITING: ("○", "dim"),
+    TaskStatus.READY: ("○", ""),
+    TaskStatus.DELAYED: ("↻", "yellow"),
+    TaskStatus.STRUCK: ("↻", "yellow"),
+    TaskStatus.RUNNING: ("◐", "cyan"),
+    TaskStatus.DONE: ("✓", "green"),
+    TaskStatus.FAILED: ("✗", "red"),
+    TaskStatus.SKIPPED: ("–", "dim"),
+}
+COLOURS: Mapping[AnswerStatus, str] = {
+    AnswerStatus.DONE: "green",
+    AnswerStatus.PARTIAL: "yellow",
+    AnswerStatus.FAILED: "red",
+    AnswerStatus.CANCELLED: "yellow",
+}
+
+
+def plan_of(state: RequestState) -> RenderableType:
+    """The tasks, each below and right of what it waits for."""
+    table = Table.grid(padding=(0, 2))
+    rows = in_order(state)
+    for task_id, depth in rows[:MAX_ROWS]:
+        task = state.tasks[task_id]
+        table.add_row(_indented(task_id, depth), Text(_tag(task), "magenta"), Text(_after(task) or "at once", "dim"))
+    if len(rows) > MAX_ROWS:
+        table.add_row(Text(f"  … and {len(rows) - MAX_ROWS} more", "dim"))
+    return table
+
+
+def progress_of(board: Board, now: float) -> RenderableType:
+    """The plan with what is happening to each task, for a live display."""
+    state = board.state
+    if state.made is None:
+        return Text("  planning …" if state.owner else "  waiting for a supervisor …", "dim")
+    table = Table.grid(padding=(0, 2))
+    for task_id, depth in _moving(board):
+        task = state.tasks[task_id]
+        mark, style = MARKS[task.status]
+        name = Text.assemble(_indent(depth), (f"{mark} ", style), (task_id, style))
+        after = Text(_after(task), "dim", no_wrap=True, overflow="ellipsis")
+        table.add_row(name, Text(_tag(task), "magenta"), _doing(task, board.hands.get(task_id), now), after)
+    done = sum(task.status is TaskStatus.DONE for task in state.tasks.values())
+    return Group(table, Text(f"  {done} of {len(state.tasks)} tasks done", "dim"))
+
+
+def tasks_of(state: RequestState) -> RenderableType:
+    """Every task with what came of it."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("task", "status", "tag", "attempts", "seconds", "worker", "reason"):
+        table.add_column(name, overflow="fold" if name == "reason" else "ellipsis", no_wrap=name != "reason")
+    for task_id, _ in in_order(state):
+        task = state.tasks[task_id]
+        mark, style = MARKS[task.status]
+        is_left = state.answer is not None and task.status not in TERMINAL
+        result = task.result
+        table.add_row(
+            task_id,
+            Text("– not done", "dim") if is_left else Text(f"{mark} {task.status.value}", style),
+            _tag(task),
+            str(len(task.attempts)),
+            f"{result.seconds:.1f}" if result else "",
+            name_of(result.worker) if result else "",
+            " ".join((task.reason or "").split())[:300],
+        )
+    return table
+
+
+def show_answer(console: Console, answer: Answer) -> None:
+    """Markdown for people; the bare text when a program or a file reads it."""
+    if not console.is_terminal:
+        console.print(answer.text, markup=False, highlight=False, soft_wrap=True)
+        return
+    from rich.markdown import Markdown  # costs a quarter of a second, which a pipe need not pay
+
+    console.print(Rule(style="dim"))
+    console.print(Markdown(answer.text))
+    console.print(Rule(style="dim"))
+
+
+def ending_of(answer: Answer) -> Text:
+    """One line about what it came to and what it cost."""
+    done = sum(task.status == "done" for task in answer.tasks)
+    parts = [f"in {answer.seconds:.1f} s"]
+    if answer.tasks:
+        parts.append(f"{done} of {len(answer.tasks)} tasks")
+    if answer.sequential_seconds:
+        parts.append(f"{answer.sequential_seconds:.1f} s of work")
+    if answer.usage.tokens:
+        parts.append(f"{answer.usage.tokens:,} tokens")
+    if answer.usage.usd:
+        parts.append(f"${answer.usage.usd:.4f}")
+    if answer.model:
+        parts.append(f"model {answer.model}")
+    if (jaeger := os.environ.get("MUSTER_JAEGER_URL")) and answer.trace_id:
+        parts.append(f"{jaeger.rstrip('/')}/trace/{answer.trace_id}")
+    return Text.assemble((answer.status.value, COLOURS[answer.status]), " ", " · ".join(parts))
+
+
+def _moving(board: Board) -> list[tuple[str, int]]:
+    rows = in_order(board.state)
+    if len(rows) <= MAX_ROWS:
+        return rows
+    still = (TaskStatus.WAITING, TaskStatus.DONE, TaskStatus.SKIPPED)
+    moving = [row for row in rows if board.state.tasks[row[0]].status not in still]
+    return (moving or rows)[:MAX_ROWS]
+
+
+def _doing(task: TaskState, hand: Hand | None, now: float) -> Text:
+    match task.status:
+        case TaskStatus.RUNNING if hand is not None:
+            said = f"  · {hand.said[:MAX_SAID]}" if hand.said else ""
+            return Text(f"{max(0.0, now - hand.since):4.1f} s  {name_of(hand.worker)}{said}", "cyan")
+        case TaskStatus.RUNNING:
+            return Text("queued", "dim")
+        case TaskStatus.DONE if task.result is not None:
+            return Text(f"{task.result.seconds:4.1f} s  {name_of(task.result.worker)}", "green")
+        case TaskStatus.WAITING | TaskStatus.READY:
+            return Text("waiting", "dim")
+        case _:
+            return Text(" ".join((task.reason or task.status.value).split())[:100], MARKS[task.status][1])
+
+
+def _tag(task: TaskState) -> str:
+    spec = task.spec
+    return spec.tag or "+".join(spec.match_all) or "|".join(spec.match_some)
+
+
+def _after(task: TaskState) -> str:
+    return f"after {_listed(task.spec.dependencies)}" if task.spec.dependencies else ""
+
+
+def _listed(names: tuple[str, ...], limit: int = 4) -> str:
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+def _indent(depth: int) -> str:
+    return "  " + ("  " * (depth - 1) + "└ " if depth else "")
+
+
+def _indented(name: str, depth: int) -> Text:
+    return Text.assemble((_indent(depth), "dim"), (name, "bold"))

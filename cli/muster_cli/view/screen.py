@@ -1,0 +1,106 @@
+"""Shows a request while it is worked on: redrawn in place on a terminal, line by line anywhere else."""
+
+import time
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+
+from muster_cli.view.board import Board
+from muster_cli.view.render import plan_of, progress_of
+from muster_client import Happening
+from muster_protocol.fold import Entry, TaskStatus
+
+TOLD_APART = "↻⚠≈■…⚡⇄"  # what the picture alone does not tell
+
+
+class Screen(Protocol):
+    """Where progress is shown."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, stack: TracebackType | None, /
+    ) -> None: ...
+
+    def show(self, news: str | None, seconds: float, /) -> None: ...
+
+
+class Lines:
+    """One line for each thing that happens."""
+
+    def __init__(self, console: Console, board: Board) -> None:
+        self._console = console
+        self._board = board
+        self._has_plan = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def show(self, news: str | None, seconds: float) -> None:
+        if news is None:
+            return
+        self._console.print(f"{seconds:6.1f} s  {news}", markup=False, highlight=False, soft_wrap=True)
+        if not self._has_plan and self._board.state.made is not None:
+            self._has_plan = True
+            self._console.print(plan_of(self._board.state))
+
+
+class Redrawn:
+    """The whole plan, redrawn in place."""
+
+    def __init__(self, console: Console, board: Board) -> None:
+        self._board = board
+        self._live = Live(console=console, get_renderable=self._picture, refresh_per_second=8)
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, stack: TracebackType | None
+    ) -> None:
+        self._live.__exit__(kind, error, stack)
+
+    def show(self, news: str | None, _seconds: float) -> None:
+        if news is not None and news[0] in TOLD_APART:
+            self._live.console.print(f"  {news}", markup=False, highlight=False)
+
+    def _picture(self) -> RenderableType:
+        return progress_of(self._board, time.monotonic())
+
+
+class Counter:
+    """How many tasks are done, and nothing else."""
+
+    def __init__(self, console: Console, board: Board) -> None:
+        self._board = board
+        self._status = console.status("  …")
+
+    def __enter__(self) -> Self:
+        self._status.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, stack: TracebackType | None
+    ) -> None:
+        self._status.__exit__(kind, error, stack)
+
+    def show(self, _news: str | None, seconds: float) -> None:
+        tasks = self._board.state.tasks.values()
+        done = sum(task.status is TaskStatus.DONE for task in tasks)
+        self._status.update(f"  {done} of {len(tasks)} tasks done after {seconds:.1f} s")
+
+
+def screen_for(console: Console, board: Board) -> Screen:
+    return Redrawn(console, board) if console.is_terminal else Lines(console, board)
+
+
+def tell(board: Board, screen: Screen, happening: Happening) -> None:
+    """Put something that happened on the board and show it."""
+    news = board.entered(happening) if isinstance(happening, Entry) else board.heard(happening.body, time.monotonic())
+    screen.show(news, happening.time - (board.state.started_at or happening.time))

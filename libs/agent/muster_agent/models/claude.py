@@ -1,0 +1,123 @@
+"""Claude through the Messages API. The only module that imports `anthropic`; nobody imports it without a key."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import anthropic
+from anthropic import AsyncAnthropic, transform_schema
+from anthropic.types import Message
+
+from muster_agent.errors import KeyRefused, ModelAway
+from muster_agent.models.port import Ask, PlanBrief, Price, Reply, Stop, ToolCall, Turn
+from muster_agent.models.prompts import PlanDraft, data, prompt
+from muster_protocol.errors import MusterError, Terminal
+from muster_protocol.messages import Usage
+
+CALL_TIMEOUT_SECONDS = 180.0  # the task's own timeout is what usually ends a call
+_STOPS: Mapping[str, Stop] = {"end_turn": "end", "tool_use": "tools", "max_tokens": "length", "refusal": "refusal"}
+# US dollars per million tokens; a team file's `prices` come first.
+LIST_PRICES = {
+    "claude-opus-5-5": Price(input=4, output=20),
+    "claude-sonnet-5-5": Price(input=2, output=10),
+}
+
+
+class Claude:
+    """One model at one endpoint. Retries are not the SDK's: it would sleep for as long as a server tells it to."""
+
+    def __init__(self, name: str, key: str, base_url: str | None = None, price: Price | None = None) -> None:
+        self.name = name
+        self.said = ""
+        self.is_llm = True
+        self.price = price or LIST_PRICES.get(name)
+        self._client = AsyncAnthropic(api_key=key, base_url=base_url, timeout=CALL_TIMEOUT_SECONDS, max_retries=0)
+
+    async def ask(self, ask: Ask) -> Reply:
+        system, first = prompt(ask.brief)
+        options: dict[str, Any] = {}
+        if ask.tools:
+            options["tools"] = [
+                {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}
+                for tool in ask.tools
+            ]
+        if isinstance(ask.brief, PlanBrief):
+            options["output_config"] = {"format": {"type": "json_schema", "schema": transform_schema(PlanDraft)}}
+        # Untyped on purpose: tools and transcript are plain dicts, and the SDK's types admit only its own.
+        create = cast("Any", self._client.messages).create
+        try:
+            message: object = await create(
+                model=self.name,
+                max_tokens=ask.max_tokens,
+                system=system,
+                messages=[{"role": "user", "content": first}, *(m for t in ask.transcript for m in _messages(t))],
+                **options,
+            )
+        except anthropic.APIError as error:
+            raise _explained(error, self.name) from error
+        if not isinstance(message, Message):  # a proxy that answers 200 with a page
+            raise ModelAway(f"{self.name}: the server did not answer with JSON")
+        return self._reply(message)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def _reply(self, message: Message) -> Reply:
+        # Blocks are picked by type: a reply may begin with thinking, and may hold types that are not known yet.
+        calls = tuple(
+            ToolCall(block.id, block.name, cast("dict[str, Any]", block.input))
+            for block in message.content
+            if block.type == "tool_use"
+        )
+        text = "".join(block.text for block in message.content if block.type == "text")
+        stop = _STOPS.get(message.stop_reason or "", "other")
+        if stop == "other":
+            text = f"stop reason {message.stop_reason}"
+        native = [block.to_dict() for block in message.content]
+        return Reply(text, calls, self._usage(message), stop, native)
+
+    def _usage(self, message: Message) -> Usage:
+        usage = message.usage
+        cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
+        read, written = usage.input_tokens + cached, usage.output_tokens
+        usd = self.price.usd(read, written) if self.price else 0.0
+        return Usage(input_tokens=read, output_tokens=written, usd=usd, model_calls=1)
+
+
+def _messages(turn: Turn) -> list[Any]:
+    """The reply exactly as it came, thinking included, and the outputs of all its tool calls in one message."""
+    outputs = [
+        {
+            "type": "tool_result",
+            "tool_use_id": output.call_id,
+            "content": data("tool", output.text),
+            "is_error": output.is_error,
+        }
+        for output in turn.outputs
+    ]
+    return [{"role": "assistant", "content": turn.reply.native}, {"role": "user", "content": outputs}]
+
+
+def _explained(error: anthropic.APIError, model: str) -> MusterError:
+    if not isinstance(error, anthropic.APIStatusError):
+        return ModelAway(f"{model}: no answer from {error.request.url.host}: {error}")
+    status, reason = error.status_code, error.message
+    if status in (408, 409, 429) or status >= 500:
+        return ModelAway(f"{model} is busy or limited ({status}): {reason}", _retry_after(error.response.headers))
+    if status in (401, 403):
+        way_out = "check ANTHROPIC_API_KEY and what the key may use, or set model: offline"
+        return KeyRefused(f"{model}: the key was refused ({status}): {reason}; {way_out}")
+    if status == 404:
+        return Terminal(f"{model}: not found ({status}): {reason}; check the model's name in the team file")
+    if status == 402:
+        return Terminal(f"{model}: not paid for ({status}): {reason}; check the account's billing")
+    return Terminal(f"{model} refuses the request ({status}): {reason}; see `tools` and limits in the team file")
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds that the server asks for; a date or nonsense is left to our own backoff."""
+    for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers[name]) / scale)
+        except (KeyError, ValueError):
+            continue
+    return None

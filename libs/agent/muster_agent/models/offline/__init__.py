@@ -1,0 +1,1 @@
+"""The offline model: plans and works by rules, without a network."""

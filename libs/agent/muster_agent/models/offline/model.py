@@ -1,0 +1,40 @@
+"""The model without a model: rules that plan, work and refine the same way every time, and say so."""
+
+import asyncio
+from dataclasses import dataclass
+
+from muster_agent.models.port import FREE, Ask, ComposeBrief, PlanBrief, Price, RefineBrief, Reply, WorkBrief
+from muster_agent.models.offline.plan import plan_by_rules
+from muster_agent.models.offline.work import SIGNATURE, work_by_rules
+from muster_protocol.errors import Terminal
+
+_FAILED = "\n\nThe last attempt failed with: "
+
+
+@dataclass(frozen=True, slots=True)
+class Offline:
+    """Rules, not an LLM. `seconds_per_answer` is a declared stand-in for the time a model would think."""
+
+    seconds_per_answer: float = 0.0
+    said: str = "the offline model plans and works by rules; it is not an LLM"
+    name: str = SIGNATURE
+    is_llm: bool = False
+    price: Price | None = FREE
+
+    async def ask(self, ask: Ask) -> Reply:
+        reply = _reply(ask)
+        if self.seconds_per_answer and not reply.tool_calls:
+            await asyncio.sleep(self.seconds_per_answer)
+        return reply
+
+
+def _reply(ask: Ask) -> Reply:
+    match ask.brief:
+        case PlanBrief() as brief:
+            return Reply(text=plan_by_rules(brief).model_dump_json(exclude_defaults=True))
+        case WorkBrief() as brief:
+            return work_by_rules(ask, brief)
+        case RefineBrief(description=description, error=error):
+            return Reply(text=f"{description.partition(_FAILED)[0]}{_FAILED}{error}\nAvoid that.")
+        case ComposeBrief():
+            raise Terminal("rules do not compose; outputs are merged without a model")

@@ -1,0 +1,29 @@
+"""A model for tests: it answers what the script says, and remembers what it was asked."""
+
+from collections.abc import Callable, Iterable
+
+from muster_agent.models.port import FREE, Ask, Price, Reply
+
+Script = Callable[[Ask], Reply | Exception]
+
+
+class Scripted:
+    """Replies one after the other, or whatever a function makes of each ask. An exception is raised."""
+
+    def __init__(self, script: Iterable[Reply | Exception] | Script, price: Price | None = FREE) -> None:
+        self.name = "scripted"
+        self.said = ""
+        self.is_llm = True
+        self.price = price
+        self.asked: list[Ask] = []
+        self._script = script if callable(script) else None
+        self._replies = iter(() if callable(script) else script)
+
+    async def ask(self, ask: Ask) -> Reply:
+        self.asked.append(ask)
+        reply = self._script(ask) if self._script else next(self._replies, None)
+        if reply is None:
+            raise AssertionError(f"the script ended before ask {len(self.asked)}: {ask.brief}")
+        if isinstance(reply, Exception):
+            raise reply
+        return reply

@@ -1,0 +1,1 @@
+"""The team file: its schema, and reading it."""

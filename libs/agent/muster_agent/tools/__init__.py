@@ -1,0 +1,1 @@
+"""The tools that a role's model may call."""

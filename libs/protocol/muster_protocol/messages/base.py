@@ -1,0 +1,68 @@
+"""What every message is, and the values that several of them carry."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, ValidationError
+
+from muster_protocol.errors import Invalid
+from muster_protocol.plan import Frozen
+
+Output = Any  # what a role returned: JSON
+MOST = 10**12  # of anything that is added up: no sum of them is more than a number can say
+
+
+class Message(Frozen):
+    """What travels. Where a message has a natural id, `once` is it: the broker stores that at most once per window."""
+
+    kind: ClassVar[str]
+    schema_version: ClassVar[int] = 1
+
+    def body(self) -> bytes:
+        """As it travels: JSON, without what a reader supplies, so that a long plan or answer stays short."""
+        return self.__pydantic_serializer__.to_json(self, by_alias=True, exclude_defaults=True)
+
+    @classmethod
+    def read(cls, body: bytes) -> Self:
+        """Parse a body, or say which field is wrong."""
+        try:
+            return cls.__pydantic_validator__.validate_json(body)
+        except ValidationError as error:
+            raise invalid(error) from None
+
+    @classmethod
+    def of(cls, fields: Mapping[str, object]) -> Self:
+        """The message with these fields, or the field that is wrong."""
+        try:
+            return cls.model_validate(fields)
+        except ValidationError as error:
+            raise invalid(error) from None
+
+
+def invalid(error: ValidationError) -> Invalid:
+    """What pydantic found first, in our words."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return Invalid(first["msg"].removeprefix("Value error, "), ".".join(str(part) for part in first["loc"]))
+
+
+class Usage(Frozen):
+    """What work cost."""
+
+    input_tokens: int = Field(default=0, ge=0, le=MOST)
+    output_tokens: int = Field(default=0, ge=0, le=MOST)
+    usd: float = Field(default=0.0, ge=0, le=MOST)
+    model_calls: int = Field(default=0, ge=0, le=MOST)
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: "Usage") -> "Usage":
+        if not (other.input_tokens or other.output_tokens or other.usd or other.model_calls):
+            return self  # most results of plain functions cost nothing, and the fold adds every one of them
+        return Usage(
+            input_tokens=min(MOST, self.input_tokens + other.input_tokens),
+            output_tokens=min(MOST, self.output_tokens + other.output_tokens),
+            usd=min(MOST, self.usd + other.usd),
+            model_calls=min(MOST, self.model_calls + other.model_calls),
+        )

@@ -1,0 +1,48 @@
+"""On `requests.<team>`: what a user asks of a team."""
+
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from muster_protocol.messages.base import Message
+from muster_protocol.plan import Frozen, MapOver, Plan
+
+
+class Budget(Frozen):
+    """The most that a request may spend, over all its workers."""
+
+    tokens: int | None = Field(default=None, ge=0)
+    usd: float | None = Field(default=None, ge=0)
+    tasks: int | None = Field(default=None, ge=1)
+    depth: int | None = Field(default=None, ge=0)
+
+
+class Request(Message):
+    """What a user asks of a team: exactly one of text, plan or map."""
+
+    kind: ClassVar[str] = "request"
+
+    id: str | None = None
+    text: str | None = None
+    plan: Plan | None = None
+    map: MapOver | None = None
+    priority: Literal["high", "normal", "low"] = "normal"
+    deadline_seconds: float | None = Field(default=None, gt=0)
+    in_flight: int | None = Field(default=None, ge=1)
+    budget: Budget = Budget()
+    approve: bool = False
+    num_tasks: int | None = Field(default=None, ge=1)
+    answer_schema: dict[str, Any] | None = None
+    conversation: str | None = None
+    callback_url: str | None = None
+    replay_of: str | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+    @model_validator(mode="after")
+    def _asks_one_thing(self) -> Self:
+        given = [name for name in ("text", "plan", "map") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"a request has exactly one of text, plan or map; this one has {given or 'none'}")
+        if self.text is not None and not self.text.strip():
+            raise ValueError("text is empty")
+        return self

@@ -1,0 +1,34 @@
+"""On `tasks.<tag>`: one attempt of one task, for a worker that has the tag."""
+
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from muster_protocol.messages.base import Message, Output
+from muster_protocol.subjects import RequestId, Tag, TaskId, TeamName
+
+
+class Task(Message):
+    """Do one task, once. Any worker that has the tag may take it."""
+
+    kind: ClassVar[str] = "task"
+
+    request_id: RequestId
+    task_id: TaskId
+    attempt: int = Field(ge=1)
+    tag: Tag
+    team: TeamName
+    description: str
+    expected_output: str | dict[str, Any] | None = None
+    context: dict[TaskId, Output] = Field(default_factory=dict[TaskId, Output])
+    model: str | None = None
+    timeout_seconds: float = Field(gt=0)
+    deadline: float  # broker time, seconds since 1970: after it nobody waits for this attempt
+    tokens: int | None = None  # set aside for this attempt; no limit when absent
+    usd: float | None = None
+    reserved_at: float  # broker time of the log entry that reserved this attempt …
+    reserved_sequence: int  # … and its place in the log: a second copy is recognised from there on
+
+    @property
+    def once(self) -> str:
+        return f"{self.request_id}.{self.task_id}.{self.attempt}"

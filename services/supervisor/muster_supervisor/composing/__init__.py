@@ -1,0 +1,1 @@
+"""From the results of the tasks to the text of the answer."""

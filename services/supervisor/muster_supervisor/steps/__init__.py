@@ -1,0 +1,1 @@
+"""The steps that `due` asks for, carried out: one step, one file."""

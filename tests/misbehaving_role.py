@@ -1,0 +1,71 @@
+"""Roles that misbehave as their task's description says: {"does": what, …}, and a tool that does in any case."""
+
+import asyncio
+import json
+import threading
+import time
+from typing import Any
+
+from muster_agent.functions import Context
+from muster_protocol.messages import Task
+from tests.scripted_role import FOLDER, trace
+
+RAISED = {
+    "a name that is no Unicode": FileNotFoundError("no such file: \udcff"),
+    "what is no Exception": GeneratorExit("enough"),
+}
+
+
+async def misbehave(task: Task, _ctx: Context) -> Any:
+    orders: dict[str, Any] = json.loads(task.description)
+    trace("start", task)
+    match orders["does"]:
+        case "cancel itself":
+            helper = asyncio.create_task(asyncio.sleep(10))
+            helper.cancel()
+            return await helper
+        case "cancel its own task":
+            current = asyncio.current_task()
+            assert current is not None
+            current.cancel()
+            return await asyncio.sleep(10)
+        case "raise":
+            raise RAISED[orders["what"]]
+        case "nest":
+            output: Any = "at the bottom"
+            for _ in range(orders["levels"]):
+                output = [output]
+            return output
+        case "count far":
+            return 10**5000
+        case "say much":
+            return "x" * orders["characters"]
+        case "complain much":
+            raise ValueError("x" * orders["characters"])
+        case "stay":
+            return await stay()
+        case _:
+            raise AssertionError(orders)
+
+
+async def stay() -> None:
+    """Refuses to be cancelled."""
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            continue
+
+
+def block(task: Task, _ctx: Context) -> str:
+    """No coroutine: it runs in a thread, which nobody can stop."""
+    trace("start", task)
+    time.sleep(json.loads(task.description)["seconds"])
+    return "done at last"
+
+
+def hang(words: str) -> str:
+    """A plain tool that never returns."""
+    (FOLDER / "hanging").touch()
+    threading.Event().wait()
+    return words

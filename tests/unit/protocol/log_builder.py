@@ -1,0 +1,145 @@
+"""A log written by hand: each entry gets the next sequence and time, and the state follows."""
+
+from dataclasses import dataclass, field
+
+from muster_protocol.fold import Entry, RequestState, fold
+from muster_protocol.messages import (
+    Answer,
+    AnswerStatus,
+    Budget,
+    Dispatch,
+    Dispatched,
+    Failure,
+    LogBody,
+    PlanMade,
+    Reservation,
+    Reserved,
+    Result,
+    ResultStatus,
+    Revision,
+    Taken,
+    Usage,
+)
+from muster_protocol.plan import Plan, TaskSpec
+
+REQUEST = "r1"
+START = 1_000.0
+FAR = START + 100_000.0
+OUTPUT = "found"
+
+
+def task(task_id: str, *dependencies: str, max_attempts: int | None = None) -> TaskSpec:
+    return TaskSpec(
+        id=task_id, description=f"do {task_id}", tag="work", dependencies=dependencies, max_attempts=max_attempts
+    )
+
+
+def plan_of(*tasks: TaskSpec) -> Plan:
+    return Plan(goal="a goal", tasks=tasks)
+
+
+def made(plan: Plan, *, in_flight: int = 100, budget: Budget | None = None, deadline: float = FAR) -> PlanMade:
+    return PlanMade(
+        plan=plan,
+        team="default",
+        request_hash="hash",
+        deadline=deadline,
+        in_flight=in_flight,
+        budget=budget or Budget(),
+        timeout_seconds=60.0,
+    )
+
+
+def taken(instance: str, delivery: int = 1, *, deadline: float = FAR, handed_back: bool = False) -> Taken:
+    return Taken(
+        instance=instance,
+        delivery=delivery,
+        team="default",
+        deadline=deadline,
+        request_hash="hash",
+        request_sequence=1,
+        handed_back=handed_back,
+    )
+
+
+def result(task_id: str, attempt: int = 1, *, worker: str = "w1", delivery: int = 1, tokens: int = 0) -> Result:
+    return Result(
+        request_id=REQUEST,
+        task_id=task_id,
+        attempt=attempt,
+        status=ResultStatus.DONE,
+        output=OUTPUT,
+        worker=worker,
+        role="work",
+        delivery=delivery,
+        seconds=1.0,
+        usage=Usage(output_tokens=tokens),
+    )
+
+
+def failure(task_id: str, attempt: int = 1, *, message: str = "boom", is_final: bool = False) -> Result:
+    error = Failure(error_class="logic", message=message, is_final=is_final)
+    return result(task_id, attempt).model_copy(
+        update={"status": ResultStatus.FAILED, "output": None, "error": error},
+    )
+
+
+def reserved(*attempts: tuple[str, int], timeout_seconds: float = 60.0) -> Reserved:
+    return Reserved(
+        attempts=tuple(Reservation(task_id=t, attempt=n, timeout_seconds=timeout_seconds) for t, n in attempts)
+    )
+
+
+def dispatched(*attempts: tuple[str, int]) -> Dispatched:
+    return Dispatched(attempts=tuple(Dispatch(task_id=t, attempt=n, sequence=7) for t, n in attempts))
+
+
+def revision(task_id: str, attempt: int, not_before: float = 0.0) -> Revision:
+    return Revision(task_id=task_id, attempt=attempt, description=f"do {task_id} better", not_before=not_before)
+
+
+def answer(text: str = "the answer") -> Answer:
+    return Answer(request_id=REQUEST, status=AnswerStatus.DONE, text=text)
+
+
+@dataclass
+class Journal:
+    """The log so far. Sequences have holes, because the stream holds other requests too."""
+
+    entries: list[Entry] = field(default_factory=list[Entry])
+    term: int = 0
+    time: float = START
+
+    @property
+    def state(self) -> RequestState:
+        return fold(REQUEST, self.entries)
+
+    def write(self, body: LogBody, *, sender: str, term: int = 0) -> int:
+        self.time += 0.01
+        sequence = (self.entries[-1].sequence if self.entries else 0) + 2
+        self.entries.append(Entry(sequence, self.time, sender, term, body))
+        return sequence
+
+    def take(self, instance: str = "s1", delivery: int = 1) -> int:
+        self.term = self.write(taken(instance, delivery), sender=f"supervisor/{instance}")
+        return self.term
+
+    def own(self, body: LogBody, term: int | None = None) -> int:
+        return self.write(body, sender="supervisor/s1", term=self.term if term is None else term)
+
+    def work(self, body: Result) -> int:
+        return self.write(body, sender=f"worker/{body.worker}/work")
+
+    def run(self, *bodies: Result) -> None:
+        """Reserve each attempt and let it come to this result."""
+        for body in bodies:
+            self.own(reserved((body.task_id, body.attempt)))
+            self.work(body)
+
+
+def planned(*tasks: TaskSpec) -> Journal:
+    """A log whose request is taken and planned."""
+    journal = Journal()
+    journal.take()
+    journal.own(made(plan_of(*tasks)))
+    return journal

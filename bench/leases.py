@@ -50,7 +50,7 @@ async def _lost(cluster: Cluster) -> int:
     pull = Pull(bus, "TASKS", ["w_lease"], LEASES + 10, LEASE_SECONDS, hold)
     await pull.start()
     for number in range(LEASES):
-        await bus.publisher.store("tasks.lease", b"x", {"Nats-Msg-Id": str(number)}, patience=START_SECONDS)
+        await bus.publisher.store("tasks.lease", b"x", {"Nats-Msg-Id": str(number)}, give_up_after=START_SECONDS)
     async with asyncio.timeout(START_SECONDS):
         await full.wait()
     info = await bus.nc.jetstream().consumer_info("TASKS", "w_lease")

@@ -126,7 +126,7 @@ def copy_tree(target: Path) -> None:
             shutil.copyfile(ROOT / name, target / name)
 
 
-class Stage:
+class DemoEnvironment:
     """The copy in which the mutants run."""
 
     def __init__(self, folder: Path) -> None:
@@ -214,9 +214,9 @@ class Stages:
     """Several copies side by side: most of a test's time is spent on waiting."""
 
     def __init__(self, folder: Path, count: int) -> None:
-        self._free: queue.Queue[Stage] = queue.Queue()
+        self._free: queue.Queue[DemoEnvironment] = queue.Queue()
         for number in range(count):
-            self._free.put(Stage(folder / str(number)))
+            self._free.put(DemoEnvironment(folder / str(number)))
 
     def whole(self, tests: list[str], guards: list[Guard]) -> Finding:
         """All tests with all guards."""
@@ -233,7 +233,7 @@ class Stages:
         return finding.verdict
 
     @contextlib.contextmanager
-    def _one(self) -> Generator[Stage]:
+    def _one(self) -> Generator[DemoEnvironment]:
         stage = self._free.get()
         try:
             yield stage

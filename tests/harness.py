@@ -20,8 +20,8 @@ from muster_bus.publish import Stored
 from muster_bus.read import Raw, read_subject
 from muster_bus.topology import Backlog, Settings, backlog, provision
 from muster_client import Client
-from muster_protocol.headers import Sender
 from muster_protocol.fold import Entry, RequestState, fold
+from muster_protocol.headers import Sender
 from muster_protocol.messages import Answer, ErrorReport, LogBody, Result, Task
 from muster_protocol.subjects import request_id
 
@@ -91,7 +91,7 @@ class Muster:
         return await self.client.answer(request_id, timeout=within)
 
     async def log(self, request_id: str) -> list[Entry]:
-        return await read_log(self.bus, request_id, fresh=True)
+        return await read_log(self.bus, request_id, from_leader=True)
 
     async def entries(self, request_id: str, kind: type[LogBody]) -> list[Entry]:
         return [entry for entry in await self.log(request_id) if isinstance(entry.body, kind)]
@@ -103,7 +103,7 @@ class Muster:
         return [entry.body for entry in await self.log(request_id) if isinstance(entry.body, Result)]
 
     async def errors(self) -> list[Raw]:
-        return await read_subject(self.bus.nc, "ERRORS", "errors", fresh=True)
+        return await read_subject(self.bus.nc, "ERRORS", "errors", from_leader=True)
 
     async def reasons(self) -> list[str]:
         return [ErrorReport.read(raw.data).reason for raw in await self.errors()]
@@ -117,8 +117,8 @@ class Muster:
         task = Task.read(copy.data)
         older = task.model_copy(update={"reserved_at": task.reserved_at - age_seconds})
         headers = {name: value for name, value in copy.headers.items() if not name.startswith("Nats-")}
-        headers["Nats-Msg-Id"] = task.once
-        return await self.bus.publisher.store(subject, older.model_dump_json().encode(), headers, patience=5)
+        headers["Nats-Msg-Id"] = task.message_id
+        return await self.bus.publisher.store(subject, older.model_dump_json().encode(), headers, give_up_after=5)
 
     def id_of(self, stored: Stored, body: bytes) -> str:
         return request_id(None, None, stored.sequence, body)
@@ -130,14 +130,14 @@ class Muster:
         """
         subject = consumer.replace("w_", "tasks.", 1) if stream == "TASKS" else consumer.replace("s_", "requests.", 1)
         limit = time.monotonic() + within
-        while left := await read_subject(self.bus.nc, stream, subject, fresh=True, is_page=True):
+        while left := await read_subject(self.bus.nc, stream, subject, from_leader=True, is_page=True):
             assert time.monotonic() < limit, f"{len(left)} messages for {consumer} are left after {within} s"
             await asyncio.sleep(0.02)
 
     async def until_gone(self, stream: str, subject: str, sequence: int, within: float = LIMIT_SECONDS) -> None:
         """Wait until a message was settled."""
         limit = time.monotonic() + within
-        while sequence in {raw.sequence for raw in await read_subject(self.bus.nc, stream, subject, fresh=True)}:
+        while sequence in {raw.sequence for raw in await read_subject(self.bus.nc, stream, subject, from_leader=True)}:
             assert time.monotonic() < limit, f"#{sequence} is still in {stream} after {within} s"
             await asyncio.sleep(0.02)
 

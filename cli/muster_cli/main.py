@@ -29,11 +29,11 @@ def run(words: list[str]) -> int:
         sys.stdout.flush()  # here, where it can be said that this failed
         return code
     except BrokerAway as error:
-        return _sorry(error, Exit.NO_BROKER)
+        return _fail(error, Exit.NO_BROKER)
     except Invalid as error:
-        return _sorry(error, Exit.USAGE)
+        return _fail(error, Exit.USAGE)
     except MusterError as error:
-        return _sorry(error, Exit.FAILED)
+        return _fail(error, Exit.FAILED)
     except KeyboardInterrupt:
         print("muster: stopped", file=sys.stderr)
         return Exit.INTERRUPTED
@@ -48,20 +48,20 @@ def _carry_out(command: Command, given: Namespace) -> int:
     outcome = command(given)
     if not inspect.iscoroutine(outcome):
         return cast("int", outcome)
-    return asyncio.run(_until_told(outcome))
+    return asyncio.run(_until_sigterm(outcome))
 
 
-async def _until_told(work: Coroutine[Any, Any, int]) -> int:
+async def _until_sigterm(work: Coroutine[Any, Any, int]) -> int:
     """SIGTERM ends a command as Ctrl-C does: its own `finally` blocks clean up."""
     import asyncio
     import signal
 
     current = asyncio.current_task()
-    is_told = False
+    start_announced = False
 
     def tell() -> None:
-        nonlocal is_told
-        is_told = True
+        nonlocal start_announced
+        start_announced = True
         if current is not None:
             current.cancel()
 
@@ -69,7 +69,7 @@ async def _until_told(work: Coroutine[Any, Any, int]) -> int:
     try:
         code = await work
     except asyncio.CancelledError:
-        if is_told:
+        if start_announced:
             raise KeyboardInterrupt from None
         raise
     from muster_bus.service import leave
@@ -82,9 +82,9 @@ def _unwritten(error: OSError) -> int:
     if error.errno not in (errno.EPIPE, errno.ENOSPC):
         raise error
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # do not complain again at exit
-    return Exit.FAILED if error.errno == errno.EPIPE else _sorry(error, Exit.FAILED)
+    return Exit.FAILED if error.errno == errno.EPIPE else _fail(error, Exit.FAILED)
 
 
-def _sorry(error: Exception, code: Exit) -> int:
+def _fail(error: Exception, code: Exit) -> int:
     print(f"muster: {error}", file=sys.stderr)
     return code

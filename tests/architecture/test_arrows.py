@@ -30,7 +30,7 @@ MAY_IMPORT = {
 SERVICES = {"muster_supervisor", "muster_worker", "muster_coordinator"}
 MAY_IMPORT["muster_cli"] = {*MAY_IMPORT["muster_supervisor"], *SERVICES}
 
-ONLY_IN = {"nats": "muster_bus.", "anthropic": "muster_agent.models.claude", "fastapi": "muster_coordinator.api.app"}
+ONLY_IN = {"nats": "muster_bus.", "anthropic": "muster_agent.models.claude", "fastapi": "muster_coordinator.api."}
 PURE = [
     *(name for name in MODULES if name.startswith("muster_protocol.")),
     "muster_supervisor.decide",

@@ -10,12 +10,12 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
-from muster_bus.connection import Bus, Heard
+from muster_bus.connection import Bus, Incoming
 from muster_bus.embedded import Server
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull
 from muster_bus.read import Raw, read_subject
-from muster_protocol.messages import Answer, AnswerStatus, PlanMade, Result, ResultStatus, Taken
+from muster_protocol.messages import Answer, AnswerStatus, PlanRecorded, Result, ResultStatus, Taken
 from muster_protocol.plan import Plan, TaskSpec
 
 TAGS = ["a", "b", "c", "d", "e", "f"]
@@ -57,7 +57,7 @@ async def consumer(bus: Bus, name: str, stream: str = "TASKS") -> dict[str, Any]
 
 
 async def errors(bus: Bus) -> list[Raw]:
-    return await read_subject(bus.nc, "ERRORS", "errors", fresh=True)
+    return await read_subject(bus.nc, "ERRORS", "errors", from_leader=True)
 
 
 async def put_task(bus: Bus, tag: str, body: str) -> None:
@@ -79,7 +79,7 @@ class Spy:
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self.heard: list[Heard] = []
+        self.heard: list[Incoming] = []
 
     @classmethod
     async def on(cls, bus: Bus, subject: str) -> Self:
@@ -88,7 +88,7 @@ class Spy:
         await bus.flush()
         return spy
 
-    def _hear(self, message: Heard) -> None:
+    def _hear(self, message: Incoming) -> None:
         self.heard.append(message)
 
     def words_about(self, delivery: Delivery) -> list[bytes]:
@@ -211,10 +211,10 @@ def taken(instance: str = "s1", delivery: int = 1) -> Taken:
     )
 
 
-def plan(goal: str = "a test") -> PlanMade:
+def plan(goal: str = "a test") -> PlanRecorded:
     tasks = (TaskSpec(id="t1", description="look", tag="a"), TaskSpec(id="t2", description="see", tag="b"))
-    made = Plan(goal=goal, tasks=tasks)
-    return PlanMade(plan=made, team="default", request_hash="x", deadline=9e9, in_flight=8)
+    plan_entry = Plan(goal=goal, tasks=tasks)
+    return PlanRecorded(plan=plan_entry, team="default", request_hash="x", deadline=9e9, in_flight=8)
 
 
 def result(task_id: str = "t1", output: str = "found", request_id: str = "r1", worker: str = "w1") -> Result:

@@ -62,14 +62,14 @@ async def pulling() -> AsyncGenerator[Pulling]:
     all_hands: list[Hands] = []
 
     async def on(bus: Bus, consumers: list[str], slots: int, ack_wait: float = 1.0) -> Hands:
-        hands = Hands(bus, consumers, slots, ack_wait)
-        all_hands.append(hands)
-        await hands.pull.start()
-        return hands
+        assignments = Hands(bus, consumers, slots, ack_wait)
+        all_hands.append(assignments)
+        await assignments.pull.start()
+        return assignments
 
     yield on
-    for hands in all_hands:
-        await hands.close()
+    for assignments in all_hands:
+        await assignments.close()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ LARGE = "x" * 2_000_000
 
 
 async def test_a_large_output_travels_by_reference_and_comes_back_whole(bus: Bus, other: Bus):
-    await RequestLog(bus, "r1").append(result(output=LARGE), once="one")
+    await RequestLog(bus, "r1").append(result(output=LARGE), message_id="one")
 
     (raw,) = await read_subject(other.nc, "RESULTS", "results.r1")
     (entry,) = await read_log(other, "r1")
@@ -30,7 +30,7 @@ async def test_a_large_output_reaches_those_who_listen(bus: Bus, other: Bus):
     listener = RequestLog(other, "r1")
     await listener.open()
 
-    sequence = await RequestLog(bus, "r1").append(result(output=LARGE), once="one")
+    sequence = await RequestLog(bus, "r1").append(result(output=LARGE), message_id="one")
 
     assert await listener.changed(timeout=60)
     assert listener.state.last_sequence == sequence
@@ -82,10 +82,10 @@ async def test_a_body_that_is_too_large_to_travel_inside_is_invalid(bus: Bus):
 
 async def test_an_entry_whose_body_is_missing_is_one_error_and_its_neighbours_count(bus: Bus):
     log = RequestLog(bus, "r1")
-    await log.append(result("t1"), once="one")
+    await log.append(result("t1"), message_id="one")
     headers = {"sender": "worker/w1", "kind": "result", "body-ref": f"{'0' * 64}.700000"}
     await bus.publisher.store("results.r1", b"", headers)
-    await log.append(result("t2"), once="two")
+    await log.append(result("t2"), message_id="two")
 
     entries = await read_log(bus, "r1")
 

@@ -14,16 +14,16 @@ from muster_bus.connection import Bus
 from muster_bus.embedded import Server
 from muster_bus.read import read_subject
 from muster_bus.topology import Settings, provision
-from muster_client import Client, Told
+from muster_client import Client, LiveEvent
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Invalid
-from muster_protocol.headers import Sender
 from muster_protocol.fold import Entry
+from muster_protocol.headers import Sender
 from muster_protocol.messages import (
     Answer,
     AnswerStatus,
     LogBody,
-    PlanMade,
+    PlanRecorded,
     Progress,
     Request,
     Reservation,
@@ -72,7 +72,7 @@ class Owner:
             subjects.results(self.request_id),
             body,
             request_id=self.request_id,
-            once=secrets.token_hex(8),
+            message_id=secrets.token_hex(8),
             term=self.term,
         )
         return stored.sequence
@@ -80,7 +80,7 @@ class Owner:
     async def plan(self) -> None:
         taken = Taken(instance="s1", delivery=1, team="default", deadline=9e9, request_hash="x", request_sequence=1)
         self.term = await self.write(taken)
-        await self.write(PlanMade(plan=PLAN, team="default", request_hash="x", deadline=9e9, in_flight=8))
+        await self.write(PlanRecorded(plan=PLAN, team="default", request_hash="x", deadline=9e9, in_flight=8))
         attempts = tuple(Reservation(task_id=task.id, attempt=1, timeout_seconds=60) for task in PLAN.tasks)
         await self.write(Reserved(attempts=attempts))
 
@@ -127,10 +127,10 @@ async def test_an_id_that_the_caller_chose_travels_in_the_body_and_not_as_messag
 async def test_the_answer_arrives_whether_it_is_awaited_before_or_after_it_was_written(client: Client, owner: Bus):
     request_id = await client.submit(plan=PLAN)
     waiting = asyncio.create_task(client.answer(request_id, timeout=60))
-    hand = Owner(owner, request_id)
-    await hand.plan()
-    await hand.result("a", "1")
-    await hand.answer("it is 1")
+    assignment = Owner(owner, request_id)
+    await assignment.plan()
+    await assignment.result("a", "1")
+    await assignment.answer("it is 1")
 
     assert (await waiting).text == "it is 1"
     assert (await client.answer(request_id, timeout=60)).text == "it is 1"
@@ -149,13 +149,13 @@ async def test_an_answer_of_a_former_owner_does_not_count(client: Client, owner:
 
 
 async def test_results_are_those_that_count_and_end_with_the_answer(client: Client, owner: Bus):
-    hand = Owner(owner, "r1")
-    await hand.plan()
-    await hand.result("a", "first")
-    await hand.result("a", "second finisher")
-    await hand.result("zzz", "of no task")
-    await hand.result("b", "other")
-    await hand.answer("done")
+    assignment = Owner(owner, "r1")
+    await assignment.plan()
+    await assignment.result("a", "first")
+    await assignment.result("a", "second finisher")
+    await assignment.result("zzz", "of no task")
+    await assignment.result("b", "other")
+    await assignment.answer("done")
 
     async with asyncio.timeout(60):
         outputs = [result.output async for result in client.results("r1")]
@@ -164,30 +164,30 @@ async def test_results_are_those_that_count_and_end_with_the_answer(client: Clie
 
 
 async def test_happenings_are_the_whole_log_in_order_with_events_between(client: Client, owner: Bus):
-    hand = Owner(owner, "r1")
-    await hand.plan()
+    assignment = Owner(owner, "r1")
+    await assignment.plan()
     kinds: list[str] = []
     said = Progress(request_id="r1", task_id="a", attempt=1, text="half")
     async with asyncio.timeout(60):
-        async for happening in client.happenings("r1"):
-            kinds.append(happening.body.kind)
-            if isinstance(happening, Entry) and happening.body.kind == "reserved":
-                owner.tell(subjects.events("r1"), said, request_id="r1", once="p1")
-            if isinstance(happening, Told):
-                await hand.result("a", "1")
-                await hand.answer("done")
+        async for update in client.updates("r1"):
+            kinds.append(update.body.kind)
+            if isinstance(update, Entry) and update.body.kind == "reserved":
+                owner.tell(subjects.events("r1"), said, request_id="r1", message_id="p1")
+            if isinstance(update, LiveEvent):
+                await assignment.result("a", "1")
+                await assignment.answer("done")
 
     assert kinds == ["taken", "plan", "reserved", "progress", "result", "answer"]
 
 
 async def test_garbage_in_the_log_is_reported_and_does_not_stop_a_follower(client: Client, owner: Bus):
-    hand = Owner(owner, "r1")
-    await hand.plan()
+    assignment = Owner(owner, "r1")
+    await assignment.plan()
     waiting = asyncio.create_task(client.answer("r1", timeout=60))
     await owner.publisher.store("results.r1", b"{", {"sender": "worker/w1", "kind": "result"})
     await owner.publisher.store("results.r1", b"{", {"sender": "worker/w1", "kind": "nonsense"})
     await owner.publisher.store("results.r1", b"no headers", {})
-    await hand.answer("done")
+    await assignment.answer("done")
 
     assert (await waiting).text == "done"
 
@@ -195,21 +195,21 @@ async def test_garbage_in_the_log_is_reported_and_does_not_stop_a_follower(clien
 async def test_the_answer_is_found_after_the_broker_was_killed_and_came_back(
     client: Client, owner: Bus, server: Server
 ):
-    hand = Owner(owner, "r1")
-    await hand.plan()
+    assignment = Owner(owner, "r1")
+    await assignment.plan()
     waiting = asyncio.create_task(client.answer("r1", timeout=30))
 
     server.kill()
     await server.start()
-    await hand.answer("done")
+    await assignment.answer("done")
 
     assert (await waiting).text == "done"
 
 
 async def test_the_state_is_the_fold_of_the_log(client: Client, owner: Bus):
-    hand = Owner(owner, "r1")
-    await hand.plan()
-    await hand.result("a", "1")
+    assignment = Owner(owner, "r1")
+    await assignment.plan()
+    await assignment.result("a", "1")
 
     state = await client.state("r1")
 
@@ -261,7 +261,7 @@ async def test_a_request_that_nobody_knows_is_not_waited_for(client: Client):
     with pytest.raises(Invalid, match="no request 'nix' is known here"):
         await anext(client.results("nix"))
     with pytest.raises(Invalid, match="no request 'nix' is known here"):
-        await anext(client.happenings("nix"))
+        await anext(client.updates("nix"))
 
 
 async def test_a_queued_request_of_another_client_is_waited_for(client: Client, owner: Bus, server: Server):
@@ -271,9 +271,9 @@ async def test_a_queued_request_of_another_client_is_waited_for(client: Client, 
         await client.answer(request_id, timeout=0.5)
 
     waiting = asyncio.create_task(client.answer(request_id, timeout=60))
-    hand = Owner(owner, request_id)
-    await hand.plan()
-    await hand.answer("it is this")
+    assignment = Owner(owner, request_id)
+    await assignment.plan()
+    await assignment.answer("it is this")
 
     assert (await waiting).text == "it is this"
 

@@ -21,9 +21,9 @@ class Hands:
 
 @pytest.fixture
 def local(monkeypatch: pytest.MonkeyPatch) -> Hands:
-    hands = Hands()
-    monkeypatch.setattr("muster_bus.clock.time", hands)
-    return hands
+    assignments = Hands()
+    monkeypatch.setattr("muster_bus.clock.time", assignments)
+    return assignments
 
 
 def test_local_time_is_taken_until_the_broker_was_heard(local: Hands):

@@ -5,13 +5,13 @@ import contextlib
 import secrets
 import time
 
-from muster_bus.connection import Bus, Heard
+from muster_bus.connection import Bus, Incoming
 from muster_bus.embedded import Cluster, Server
 from muster_bus.log import RequestLog
 from muster_bus.read import read_subject
 from muster_bus.topology import Settings, provision, streams
-from tests.bus.conftest import Connect, Pulling
 from tests.bus.broker_tools import Gate, api, change_stream, consumer, plan, put_task, result, taken, until, until_asked
+from tests.bus.conftest import Connect, Pulling
 
 
 def new_id() -> str:
@@ -23,14 +23,14 @@ async def test_of_two_writers_of_a_plan_on_three_nodes_exactly_one_wins(nodes: l
     for _ in range(50):
         request_id = new_id()
         one, two = RequestLog(nodes[0], request_id), RequestLog(nodes[1], request_id)
-        term = await one.append(taken(), once=f"{request_id}.taken")
+        term = await one.append(taken(), message_id=f"{request_id}.taken")
         await two.refresh()
 
         won = await asyncio.gather(
             one.compare_and_set(plan("one"), term=term), two.compare_and_set(plan("two"), term=term)
         )
 
-        stored = await read_subject(nodes[2].nc, "RESULTS", f"results.{request_id}", fresh=True)
+        stored = await read_subject(nodes[2].nc, "RESULTS", f"results.{request_id}", from_leader=True)
         assert [raw.headers["kind"] for raw in stored] == ["taken", "plan"]
         assert sorted(won) == [False, True]
         goals = [log.state.plan.goal for log in (one, two) if log.state.plan]
@@ -43,12 +43,12 @@ async def test_a_compare_and_set_whose_acknowledgement_was_lost_is_read_again(
     """The retry meets its own first try: as a duplicate or as a refusal, never as a second plan."""
     request_id = new_id()
     log = RequestLog(await connect(gate_to_node.url), request_id)
-    term = await log.append(taken(), once=f"{request_id}.taken")
+    term = await log.append(taken(), message_id=f"{request_id}.taken")
     gate_to_node.is_deaf = True
     planning = asyncio.create_task(log.compare_and_set(plan(), term=term))
 
     async def plans() -> int:
-        stored = await read_subject(nodes[1].nc, "RESULTS", f"results.{request_id}", fresh=True)
+        stored = await read_subject(nodes[1].nc, "RESULTS", f"results.{request_id}", from_leader=True)
         return sum(raw.headers["kind"] == "plan" for raw in stored)
 
     async def is_planned() -> bool:
@@ -70,11 +70,11 @@ async def test_a_read_on_a_wake_up_has_the_newest_entry(nodes: list[Bus]):
     leader = await stream_leader(nodes[0], "RESULTS")
     for follower in [bus for node, bus in enumerate(nodes) if node != leader]:
         request_id = new_id()
-        reader, wakes = RequestLog(follower, request_id), asyncio.Queue[Heard]()
+        reader, wakes = RequestLog(follower, request_id), asyncio.Queue[Incoming]()
         await follower.subscribe(f"live.results.{request_id}", wakes.put_nowait)
         await follower.flush()
         for n in range(200):
-            await follower.store(f"results.{request_id}", result(f"t{n}"), request_id=request_id, once=None)
+            await follower.store(f"results.{request_id}", result(f"t{n}"), request_id=request_id, message_id=None)
             async with asyncio.timeout(60):
                 told = await wakes.get()
                 await reader.refresh()
@@ -88,7 +88,7 @@ async def test_an_append_returns_when_its_entry_is_folded_on_every_node(nodes: l
 
     for n in range(200):
         log = logs[n % 3]
-        sequence = await log.append(result(f"t{n}", request_id=request_id), once=f"{request_id}.{n}")
+        sequence = await log.append(result(f"t{n}", request_id=request_id), message_id=f"{request_id}.{n}")
         assert log.state.last_sequence == sequence
     await logs[0].close()
 
@@ -101,7 +101,7 @@ async def test_listeners_on_all_nodes_fold_to_the_same_state(nodes: list[Bus]):
         await bus.flush()
 
     appending = (
-        logs[n % 3].append(result(f"t{n}", request_id=request_id), once=f"{request_id}.{n}") for n in range(90)
+        logs[n % 3].append(result(f"t{n}", request_id=request_id), message_id=f"{request_id}.{n}") for n in range(90)
     )
     last = max(await asyncio.gather(*appending))
     for log in logs:
@@ -115,12 +115,12 @@ async def test_listeners_on_all_nodes_fold_to_the_same_state(nodes: list[Bus]):
 
 
 async def test_no_pull_ends_when_the_leader_of_its_consumer_changes(nodes: list[Bus], pulling: Pulling):
-    hands = await pulling(nodes[0], ["w_b"], slots=1, ack_wait=10)
+    assignments = await pulling(nodes[0], ["w_b"], slots=1, ack_wait=10)
     await nodes[0].flush()
 
     await api(nodes[1], "CONSUMER.LEADER.STEPDOWN.TASKS.w_b")
     await put_task(nodes[1], "b", "one")
-    delivery = await hands.next(within=10)
+    delivery = await assignments.next(within=10)
     delivery.lease.ack()
 
     assert delivery.data == b"one"
@@ -128,7 +128,7 @@ async def test_no_pull_ends_when_the_leader_of_its_consumer_changes(nodes: list[
 
 async def test_replicas_of_what_exists_are_raised_and_never_lowered(nodes: list[Bus]):
     bus, names = nodes[0], ["CONTROL", "KV_workers"]
-    await until_asked(lambda: is_whole(bus), "no node is missed")
+    await until_asked(lambda: verify(bus), "no node is missed")
     for name in names:
         await change_stream(bus, name, num_replicas=1)
         await until_asked(lambda name=name: has_copies(bus, name, 1), f"{name} has one copy")
@@ -168,7 +168,7 @@ async def test_no_live_lease_is_lost_when_the_leader_is_killed(
     await leader.start()
 
 
-async def is_whole(bus: Bus) -> bool:
+async def verify(bus: Bus) -> bool:
     """Whether every node is there: one that was just started again counts as away for some seconds."""
     cluster = (await api(bus, "STREAM.INFO.TASKS"))["cluster"]
     replicas = cluster.get("replicas", [])

@@ -14,8 +14,8 @@ from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway
 from muster_protocol.headers import Sender
 from muster_protocol.messages import Progress
-from tests.bus.conftest import Connect
 from tests.bus.broker_tools import Gate, Spy, pause, result, until
+from tests.bus.conftest import Connect
 
 SENDER = Sender("tests", "one")
 SAID = Progress(request_id="r1", task_id="t1", attempt=1, text="half")
@@ -101,7 +101,7 @@ async def test_closing_sends_what_was_said_last(other: Bus, broker: Server):
     spy = await Spy.on(other, "events.r1")
     leaving = await Bus.connect(broker.url, SENDER)
 
-    leaving.tell("events.r1", SAID, request_id="r1", once="e1")
+    leaving.tell("events.r1", SAID, request_id="r1", message_id="e1")
     await leaving.close()
 
     await until(lambda: len(spy.heard) == 1, "the last word was heard")
@@ -110,7 +110,7 @@ async def test_closing_sends_what_was_said_last(other: Bus, broker: Server):
 async def test_every_message_carries_its_headers(bus: Bus, other: Bus):
     spy = await Spy.on(other, "results.r1")
 
-    await bus.store("results.r1", result(), request_id="r1", once="one", term=7)
+    await bus.store("results.r1", result(), request_id="r1", message_id="one", term=7)
     await other.flush()
 
     headers = spy.heard[0].headers or {}
@@ -122,8 +122,8 @@ async def test_a_trace_that_came_with_a_message_travels_on_and_none_is_made_up(b
     spy = await Spy.on(other, "results.r1")
     given = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-    await bus.store("results.r1", result(), request_id="r1", once="one", carrier={"traceparent": given})
-    await bus.store("results.r1", result(), request_id="r1", once="two", carrier={})
+    await bus.store("results.r1", result(), request_id="r1", message_id="one", carrier={"traceparent": given})
+    await bus.store("results.r1", result(), request_id="r1", message_id="two", carrier={})
     await other.flush()
 
     assert [(message.headers or {}).get("traceparent") for message in spy.heard] == [given, None]
@@ -133,7 +133,7 @@ async def test_what_nobody_waits_for_is_dropped_and_counted_while_the_broker_is_
     broker.kill()
     await until(lambda: not bus.connected.is_set(), "the connection is lost")
 
-    bus.tell(subjects.events("r1"), SAID, request_id="r1", once="e1")
+    bus.tell(subjects.events("r1"), SAID, request_id="r1", message_id="e1")
 
     assert bus.counters["events dropped"] == 1
 
@@ -149,7 +149,7 @@ async def test_a_connection_says_at_its_end_what_went_wrong(
     broker.kill()
     await until(lambda: not bus.connected.is_set(), "the connection is lost")
     for _ in range(2):
-        bus.tell(subjects.events("r1"), SAID, request_id="r1", once="e1")
+        bus.tell(subjects.events("r1"), SAID, request_id="r1", message_id="e1")
     await broker.start()
     await until(lambda: bus.counters["reconnects"] == 1, "the connection is back", within=60)
     await bus.close()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from muster_bus.background import supervised
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server, find_server, free_port, is_free, keep_running
-from muster_bus.background import owned
 from muster_protocol.errors import Misconfigured
 from muster_protocol.headers import Sender
 from tests.bus.broker_tools import put_task, until
@@ -39,7 +39,7 @@ async def test_a_broker_that_cannot_be_started_again_is_tried_until_it_can(
 ):
     broker.kill()
     with socket.create_server(("127.0.0.1", broker.port)):
-        watch = owned(keep_running(broker, 0.01), "the watch")
+        watch = supervised(keep_running(broker, 0.01), "the watch")
         await until(lambda: "nats-server cannot be started" in caplog.text, "the first try failed")
     await until(lambda: not broker.has_ended, "it runs again")
 

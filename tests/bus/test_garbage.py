@@ -34,11 +34,11 @@ async def test_garbage_is_one_error_however_many_read_it_and_its_neighbours_coun
     owner, listener = RequestLog(bus, "r1"), RequestLog(other, "r1")
     await owner.open()
     await listener.open()
-    term = await owner.append(taken(), once="taken")
+    term = await owner.append(taken(), message_id="taken")
 
     stored = await bus.publisher.store("results.r1", body, headers)
     assert await owner.compare_and_set(plan(), term=term) or await owner.compare_and_set(plan(), term=term)
-    last = await owner.append(result(), once="result")
+    last = await owner.append(result(), message_id="result")
     async with asyncio.timeout(60):
         while listener.state.last_sequence < last:
             await listener.changed(timeout=60)
@@ -70,7 +70,7 @@ async def test_a_kind_that_only_a_newer_supervisor_knows_is_named(bus: Bus):
 
     await log.refresh()
 
-    assert log.foreign_kind == "replan"
+    assert log.unknown_kind == "replan"
 
 
 async def test_garbage_of_a_worker_hands_no_request_back(bus: Bus):
@@ -79,7 +79,7 @@ async def test_garbage_of_a_worker_hands_no_request_back(bus: Bus):
 
     await log.refresh()
 
-    assert log.foreign_kind is None
+    assert log.unknown_kind is None
     assert log.state.last_sequence == 1
 
 
@@ -91,7 +91,7 @@ async def test_headers_that_claim_to_be_the_brokers_are_not_believed(bus: Bus, o
 
     await bus.publisher.store("results.r1", GOOD, {**WORKER, **claims})
     assert await listener.changed(timeout=60)
-    (entry,) = await read_log(bus, "r1", fresh=True)
+    (entry,) = await read_log(bus, "r1", from_leader=True)
 
     assert listener.state.last_sequence == entry.sequence == 1
 
@@ -124,7 +124,7 @@ async def test_garbage_that_is_read_again_much_later_is_not_reported_again(bus: 
     await read_log(bus, "r1")
 
     reported = [error.headers["Nats-Msg-Id"] for error in await errors(bus)]
-    assert [once for once in reported if once != "probe"] == ["RESULTS.1", "RESULTS.2"]
+    assert [message_id for message_id in reported if message_id != "probe"] == ["RESULTS.1", "RESULTS.2"]
 
 
 async def test_a_report_that_finds_no_room_is_stored_when_there_is_some(bus: Bus):
@@ -136,10 +136,10 @@ async def test_a_report_that_finds_no_room_is_stored_when_there_is_some(bus: Bus
 
     await change_stream(bus, "ERRORS", max_msgs=-1)
 
-    async def is_told() -> bool:
+    async def start_announced() -> bool:
         return [error.headers.get("Nats-Msg-Id") for error in await errors(bus)] == [None, "TASKS.7", "TASKS.8"]
 
-    await until_asked(is_told, "both are reported")
+    await until_asked(start_announced, "both are reported")
 
 
 async def test_garbage_on_errors_never_loops(bus: Bus, other: Bus):

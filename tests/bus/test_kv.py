@@ -86,7 +86,7 @@ async def test_what_is_deleted_is_gone_and_can_be_put_again(bucket: Bucket):
 
 
 async def test_a_value_with_a_status_of_its_own_hides_nothing(bus: Bus, bucket: Bucket):
-    await bus.store_raw("$KV.workers.x", b"one", {"Status": "404"}, patience=1)
+    await bus.store_raw("$KV.workers.x", b"one", {"Status": "404"}, give_up_after=1)
     await bucket.put("y", b"two")
 
     assert [value.data for value in await bucket.all()] == [b"one", b"two"]

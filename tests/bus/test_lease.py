@@ -6,8 +6,8 @@ import time
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server
 from muster_bus.lease import NAK, TRIES_PER_LEASE, Lease
-from tests.bus.conftest import Connect, Pulling
 from tests.bus.broker_tools import CALM, Gate, Spy, consumer, go_on, pause, put_task, until, until_asked
+from tests.bus.conftest import Connect, Pulling
 
 ACK_WAIT = 1.0
 
@@ -20,10 +20,10 @@ async def lose(lease: Lease) -> None:
 
 
 async def test_an_ack_removes_the_message(bus: Bus, pulling: Pulling):
-    hands = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
+    assignments = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
     await put_task(bus, "slow", "one")
 
-    (await hands.next()).lease.ack()
+    (await assignments.next()).lease.ack()
 
     async def is_gone() -> bool:
         info = await consumer(bus, "w_slow")
@@ -59,9 +59,9 @@ async def test_what_is_handed_back_with_a_delay_comes_again_after_it(bus: Bus, o
 
 async def test_a_lease_is_settled_once(bus: Bus, other: Bus, pulling: Pulling):
     spy = await Spy.on(other, "$JS.ACK.TASKS.w_slow.>")
-    hands = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
+    assignments = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
     await put_task(bus, "slow", "one")
-    delivery = await hands.next()
+    delivery = await assignments.next()
 
     delivery.lease.ack()
     delivery.lease.ack()
@@ -163,12 +163,12 @@ async def test_what_a_former_holder_said_while_it_was_cut_off_is_not_said_when_i
 
 
 async def test_a_handler_that_forgets_its_lease_keeps_it_while_the_process_lives(bus: Bus, pulling: Pulling):
-    hands = await pulling(bus, ["w_a"], slots=1)
+    assignments = await pulling(bus, ["w_a"], slots=1)
     await put_task(bus, "a", "one")
-    delivery = await hands.next()
+    delivery = await assignments.next()
 
-    hands.let_go(delivery)
-    await until(lambda: not hands.pull.running, "the slot is free")
+    assignments.let_go(delivery)
+    await until(lambda: not assignments.pull.running, "the slot is free")
     first = delivery.lease.confirmed_at
     await until(lambda: delivery.lease.confirmed_at > first, "the lease is kept on")
 
@@ -176,12 +176,12 @@ async def test_a_handler_that_forgets_its_lease_keeps_it_while_the_process_lives
 
 
 async def test_a_keep_alive_asks_the_broker(bus: Bus, broker: Server, pulling: Pulling):
-    hands = await pulling(bus, ["w_a"], slots=1)
+    assignments = await pulling(bus, ["w_a"], slots=1)
     await put_task(bus, "a", "one")
-    delivery = await hands.next()
+    delivery = await assignments.next()
 
-    assert any([await hands.pull.keeper.beat(delivery.lease) for _ in range(3)])  # a busy broker may be late once
+    assert any([await assignments.pull.keeper.beat(delivery.lease) for _ in range(3)])  # a busy broker may be late once
 
     broker.kill()
     async with asyncio.timeout(20):
-        assert not await hands.pull.keeper.beat(delivery.lease)
+        assert not await assignments.pull.keeper.beat(delivery.lease)

@@ -8,19 +8,19 @@ import pytest
 from muster_bus import publish
 from muster_bus.connection import PENDING_BYTES, Bus
 from muster_bus.embedded import Server
-from muster_bus.publish import MAX_IN_FLIGHT, Lost, NoStream, Outgoing
+from muster_bus.publish import MAX_IN_FLIGHT, CompareAndSetLost, NoStream, Outgoing
 from muster_bus.read import read_subject
 from muster_bus.topology import delete_message
 from muster_protocol.errors import BrokerAway, Invalid
-from tests.bus.conftest import Connect
 from tests.bus.broker_tools import Gate, Spy, change_stream, go_on, pause, result, until, until_asked
+from tests.bus.conftest import Connect
 
 LARGE = 400_000  # bytes; twenty and some fill the buffer
 
 
 async def test_everything_is_stored_once_though_the_broker_is_killed_meanwhile(bus: Bus, broker: Server):
     storing = [
-        asyncio.create_task(bus.store("results.r1", result(f"t{n}"), request_id="r1", once=f"id{n}"))
+        asyncio.create_task(bus.store("results.r1", result(f"t{n}"), request_id="r1", message_id=f"id{n}"))
         for n in range(400)
     ]
     await asyncio.wait(storing, return_when=asyncio.FIRST_COMPLETED)
@@ -30,7 +30,7 @@ async def test_everything_is_stored_once_though_the_broker_is_killed_meanwhile(b
     async with asyncio.timeout(60):
         stored = await asyncio.gather(*storing)
 
-    ids = [raw.headers["Nats-Msg-Id"] for raw in await read_subject(bus.nc, "RESULTS", "results.r1", fresh=True)]
+    ids = [raw.headers["Nats-Msg-Id"] for raw in await read_subject(bus.nc, "RESULTS", "results.r1", from_leader=True)]
     assert sorted(ids) == sorted(f"id{n}" for n in range(400))
     assert len({one.sequence for one in stored}) == 400
 
@@ -39,7 +39,7 @@ async def test_many_at_once_are_stored_in_order_and_once_though_the_broker_is_ki
     bus: Bus, broker: Server
 ):
     many = [
-        await bus.outgoing("results.r1", result(f"t{n}"), request_id="r1", once=f"id{n}", carrier=None)
+        await bus.outgoing("results.r1", result(f"t{n}"), request_id="r1", message_id=f"id{n}", carrier=None)
         for n in range(MAX_IN_FLIGHT + 100)
     ]
     storing = asyncio.create_task(bus.store_all(many))
@@ -50,7 +50,7 @@ async def test_many_at_once_are_stored_in_order_and_once_though_the_broker_is_ki
     async with asyncio.timeout(60):
         stored = await storing
 
-    kept = {raw.sequence: raw for raw in await read_subject(bus.nc, "RESULTS", "results.r1", fresh=True)}
+    kept = {raw.sequence: raw for raw in await read_subject(bus.nc, "RESULTS", "results.r1", from_leader=True)}
     assert len(kept) == len(many)
     assert [kept[one.sequence].headers["Nats-Msg-Id"] for one in stored] == [
         headers["Nats-Msg-Id"] for _, _, headers in many
@@ -62,7 +62,7 @@ async def test_many_at_once_are_asked_for_again_when_their_acknowledgements_are_
 ):
     behind = await connect(gate.url)
     many = [
-        await behind.outgoing("results.r1", result(f"t{n}"), request_id="r1", once=f"id{n}", carrier=None)
+        await behind.outgoing("results.r1", result(f"t{n}"), request_id="r1", message_id=f"id{n}", carrier=None)
         for n in range(3)
     ]
     gate.is_deaf = True
@@ -73,17 +73,17 @@ async def test_many_at_once_are_asked_for_again_when_their_acknowledgements_are_
     async with asyncio.timeout(60):
         stored = await storing
 
-    kept = await read_subject(bus.nc, "RESULTS", "results.r1", fresh=True)
+    kept = await read_subject(bus.nc, "RESULTS", "results.r1", from_leader=True)
     assert [one.sequence for one in stored] == [raw.sequence for raw in kept]
 
 
 async def test_a_lost_acknowledgement_is_asked_for_again_under_the_same_id(bus: Bus, gate: Gate, connect: Connect):
     behind = await connect(gate.url)
     gate.is_deaf = True
-    storing = asyncio.create_task(behind.store("results.r1", result(), request_id="r1", once="id1"))
+    storing = asyncio.create_task(behind.store("results.r1", result(), request_id="r1", message_id="id1"))
 
     async def is_stored() -> bool:
-        return bool(await read_subject(bus.nc, "RESULTS", "results.r1", fresh=True))
+        return bool(await read_subject(bus.nc, "RESULTS", "results.r1", from_leader=True))
 
     await until_asked(is_stored, "the broker has it")
     await gate.shut()
@@ -92,14 +92,14 @@ async def test_a_lost_acknowledgement_is_asked_for_again_under_the_same_id(bus: 
         stored = await storing
 
     assert stored.is_duplicate
-    assert len(await read_subject(bus.nc, "RESULTS", "results.r1", fresh=True)) == 1
+    assert len(await read_subject(bus.nc, "RESULTS", "results.r1", from_leader=True)) == 1
 
 
 @pytest.mark.usefixtures("bus")
 async def test_a_broker_that_does_not_acknowledge_is_asked_again(gate: Gate, connect: Connect):
     behind = await connect(gate.url)
     gate.is_deaf = True
-    storing = asyncio.create_task(behind.store("results.r1", result(), request_id="r1", once="id1"))
+    storing = asyncio.create_task(behind.store("results.r1", result(), request_id="r1", message_id="id1"))
 
     await until(lambda: behind.publisher.retries > 0, "it was tried again")
     gate.is_deaf = False
@@ -128,9 +128,10 @@ async def test_a_full_stream_is_said_to_be_full_once_by_all_that_wait_for_it(
 ):
     monkeypatch.setattr(publish, "LATE_SECONDS", 0.2)
     await change_stream(bus, "RESULTS", max_msgs=1)
-    await bus.store("results.r1", result("t0"), request_id="r1", once="id0")
+    await bus.store("results.r1", result("t0"), request_id="r1", message_id="id0")
     waiting = [
-        asyncio.create_task(bus.store("results.r1", result(f"t{n}"), request_id="r1", once=f"id{n}")) for n in (1, 2)
+        asyncio.create_task(bus.store("results.r1", result(f"t{n}"), request_id="r1", message_id=f"id{n}"))
+        for n in (1, 2)
     ]
 
     await until(lambda: "results.r1  not stored for" in caplog.text, "it is said")
@@ -148,13 +149,13 @@ async def test_a_full_stream_is_a_clear_error_when_patience_ends(bus: Bus):
     await bus.publisher.store("tasks.a", b"x" * 2000, {})
 
     with pytest.raises(BrokerAway, match=r"tasks\.a was not stored within 0\.3 s: maximum bytes exceeded"):
-        await bus.publisher.store("tasks.a", b"y" * 2000, {}, patience=0.3)
+        await bus.publisher.store("tasks.a", b"y" * 2000, {}, give_up_after=0.3)
 
 
 async def test_a_lost_compare_and_set_is_said_at_once_and_never_tried_again(bus: Bus):
     await bus.publisher.store("results.r1", b"{}", {})
 
-    with pytest.raises(Lost, match="wrong last sequence: 1"):
+    with pytest.raises(CompareAndSetLost, match="wrong last sequence: 1"):
         await bus.publisher.store("results.r1", b"{}", {}, expected=0)
 
     assert bus.publisher.retries == 0
@@ -162,7 +163,7 @@ async def test_a_lost_compare_and_set_is_said_at_once_and_never_tried_again(bus:
 
 async def test_a_subject_that_no_stream_takes_is_a_clear_error(bus: Bus):
     with pytest.raises(NoStream, match=r"nobody\.here was not stored within 0\.3 s: no stream takes this subject"):
-        await bus.publisher.store("nobody.here", b"{}", {}, patience=0.3)
+        await bus.publisher.store("nobody.here", b"{}", {}, give_up_after=0.3)
 
 
 async def test_a_broker_that_is_away_is_a_clear_error_when_patience_ends(bus: Bus, broker: Server):
@@ -171,7 +172,7 @@ async def test_a_broker_that_is_away_is_a_clear_error_when_patience_ends(bus: Bu
     began = time.monotonic()
 
     with pytest.raises(BrokerAway, match=r"tasks\.a was not stored within 0\.3 s: the broker is away"):
-        await bus.publisher.store("tasks.a", b"{}", {}, patience=0.3)
+        await bus.publisher.store("tasks.a", b"{}", {}, give_up_after=0.3)
 
     assert time.monotonic() - began < 2
 
@@ -185,7 +186,7 @@ async def test_the_headers_of_the_caller_stay_as_they_were(bus: Bus):
     headers = {"sender": "worker/w1"}
 
     await bus.publisher.store("results.r1", b"{}", headers, expected=0)
-    await bus.store_raw("$KV.workers.x", b"{}", headers, patience=1)
+    await bus.store_raw("$KV.workers.x", b"{}", headers, give_up_after=1)
 
     assert headers == {"sender": "worker/w1"}
 
@@ -211,7 +212,7 @@ async def test_patience_ends_also_for_who_waits_for_a_place(bus: Bus, other: Bus
 
     async with asyncio.timeout(60):
         with pytest.raises(BrokerAway, match=r"not stored within 0\.01 s: 512 others are being stored"):
-            await bus.publisher.store("tasks.a", b"{}", {}, patience=0.01)
+            await bus.publisher.store("tasks.a", b"{}", {}, give_up_after=0.01)
     for one in storing:
         one.cancel()
     await asyncio.wait(storing)
@@ -238,7 +239,7 @@ async def test_who_waits_for_a_broker_that_does_not_read_can_give_up(broker: Ser
 
     async with asyncio.timeout(60):
         with pytest.raises(BrokerAway, match="does not read what is sent"):
-            await bus.publisher.store("tasks.slow", b"{}", {}, patience=0.05)
+            await bus.publisher.store("tasks.slow", b"{}", {}, give_up_after=0.05)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await bus.publisher.store("tasks.slow", b"{}", {})
@@ -254,7 +255,7 @@ async def test_an_answer_from_somebody_who_is_no_stream_is_no_acknowledgement(bu
 
     async with asyncio.timeout(60):
         with pytest.raises(BrokerAway, match="somebody answered who is no stream"):
-            await bus.publisher.store("not.stored", b"", {}, patience=0.01)
+            await bus.publisher.store("not.stored", b"", {}, give_up_after=0.01)
 
 
 @pytest.mark.usefixtures("bus")

@@ -11,16 +11,16 @@ from muster_bus.connection import Bus
 from muster_bus.embedded import Server
 from muster_bus.topology import (
     Settings,
+    ack_wait_of,
     last_sequence,
-    lease_of,
     longest_deadline,
     provision,
     remove,
     teams_provisioned,
 )
 from muster_protocol.errors import BrokerAway, Misconfigured
-from tests.bus.conftest import Connect
 from tests.bus.broker_tools import api, change_stream, consumer, go_on, pause, put_task, until
+from tests.bus.conftest import Connect
 
 SETTINGS = Settings(lease_seconds=1, ack_wait_seconds=1)
 
@@ -60,7 +60,7 @@ async def test_a_new_team_and_a_new_tag_leave_the_others_as_they_are(bare: Bus):
     assert (await api(bare, "STREAM.INFO.TASKS"))["config"]["subjects"] == ["tasks.a", "tasks.b"]
     assert (await consumer(bare, "w_a"))["num_pending"] == 1
     assert (await consumer(bare, "w_b"))["num_pending"] == 0
-    assert await lease_of(bare, "REQUESTS", "s_one") == await lease_of(bare, "REQUESTS", "s_two") == 1
+    assert await ack_wait_of(bare, "REQUESTS", "s_one") == await ack_wait_of(bare, "REQUESTS", "s_two") == 1
 
 
 @pytest.mark.parametrize("stream", ["REQUESTS", "TASKS"])
@@ -215,7 +215,7 @@ async def test_a_service_waits_for_its_consumer_and_then_names_the_way_out(bare:
     began = time.monotonic()
 
     with pytest.raises(Misconfigured, match=r"no consumer w_a on TASKS after 0\.5 s; run `muster provision`"):
-        await lease_of(bare, "TASKS", "w_a", patience=0.5)
+        await ack_wait_of(bare, "TASKS", "w_a", give_up_after=0.5)
 
     assert 0.4 < time.monotonic() - began < 4
     assert (await api(bare, "STREAM.LIST"))["streams"] == []
@@ -227,7 +227,7 @@ async def test_a_service_does_not_wait_longer_for_a_broker_that_is_away(bare: Bu
     began = time.monotonic()
 
     with pytest.raises(Misconfigured, match="run `muster provision`"):
-        await lease_of(bare, "TASKS", "w_a", patience=1)
+        await ack_wait_of(bare, "TASKS", "w_a", give_up_after=1)
 
     assert time.monotonic() - began < 5
 

@@ -9,7 +9,7 @@ from nats.aio.client import Client
 from nats.errors import BadSubjectError, ConnectionClosedError, MaxPayloadError, ProtocolError
 
 from muster_bus.embedded import Server
-from muster_bus.nats_fast import Heard, WireClient, WireParser
+from muster_bus.nats_fast import Incoming, WireClient, WireParser
 
 HEADERS = [
     {"sender": "worker/w1", "kind": "result", "Nats-Msg-Id": "r.t.1"},
@@ -57,7 +57,7 @@ def wired(said: Said) -> bytes:
 
 @given(st.lists(messages, max_size=6), st.lists(st.integers(1, 30), max_size=20))
 def test_messages_are_heard_whole_and_in_order_however_they_are_cut(said: list[Said], cuts: list[int]):
-    heard: list[Heard] = []
+    heard: list[Incoming] = []
     rest = b"+OK\r\n".join(wired(message) for message in said)
 
     async def read() -> None:
@@ -74,7 +74,7 @@ def test_messages_are_heard_whole_and_in_order_however_they_are_cut(said: list[S
 
 
 async def test_a_subject_may_hold_what_python_takes_for_space():
-    heard: list[Heard] = []
+    heard: list[Incoming] = []
 
     await WireParser(WireClient(), {1: heard.append}).parse(b"MSG events.a\x0b7 1 2\r\nhi\r\n")
 
@@ -94,7 +94,7 @@ async def test_a_hearer_that_breaks_is_reported_and_the_next_message_is_heard(br
     async def on_error(error: Exception) -> None:
         broken.put_nowait(error)
 
-    def hear(message: Heard) -> None:
+    def hear(message: Incoming) -> None:
         heard.put_nowait(message.data)
         if message.data == b"bad":
             raise ValueError("too much")
@@ -112,7 +112,7 @@ async def test_a_hearer_that_breaks_is_reported_and_the_next_message_is_heard(br
 
 
 async def test_who_could_not_listen_hears_nothing_that_is_said_to_the_next(broker: Server):
-    heard: list[Heard] = []
+    heard: list[Incoming] = []
     client = WireClient()
     await client.connect(broker.url)
     with pytest.raises(BadSubjectError):

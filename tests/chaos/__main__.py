@@ -21,7 +21,7 @@ from tests.chaos.checker import Checker, Violation
 from tests.chaos.evidence import Evidence, Reader
 from tests.chaos.faults import Faults
 from tests.chaos.ledger import Ledger, Word
-from tests.chaos.stage import ROOT, Stage
+from tests.chaos.stage import ROOT, DemoEnvironment
 from tests.chaos.traffic import DEADLINE_SECONDS, TAGS, Traffic
 
 LEASE_SECONDS = 1.0
@@ -40,7 +40,7 @@ limits: {{in_flight: 8, deadline_seconds: {DEADLINE_SECONDS:g}}}
 async def chaos(options: argparse.Namespace, folder: Path) -> list[Violation]:
     """One run, from nothing to the verdict."""
     ledger = Ledger()
-    stage = Stage(folder, ledger, is_cluster=options.cluster)
+    stage = DemoEnvironment(folder, ledger, is_cluster=options.cluster)
     try:
         await stage.start_brokers()
         bus = await _provisioned(stage, options.cluster)
@@ -60,7 +60,7 @@ async def chaos(options: argparse.Namespace, folder: Path) -> list[Violation]:
         await stage.close()
 
 
-async def _provisioned(stage: Stage, is_cluster: bool) -> Bus:
+async def _provisioned(stage: DemoEnvironment, is_cluster: bool) -> Bus:
     settings = Settings(replicas=3 if is_cluster else 1, lease_seconds=LEASE_SECONDS, ack_wait_seconds=LEASE_SECONDS)
     bus = await Bus.connect(stage.url, Sender("tests", "eyes"))
     limit = time.monotonic() + PROVISION_SECONDS
@@ -74,7 +74,7 @@ async def _provisioned(stage: Stage, is_cluster: bool) -> Bus:
             await asyncio.sleep(0.5)
 
 
-async def disturb(stage: Stage, options: argparse.Namespace) -> None:
+async def disturb(stage: DemoEnvironment, options: argparse.Namespace) -> None:
     """Requests and faults side by side; chance is drawn from two sources, so that neither changes the other."""
     until = time.monotonic() + options.minutes * 60
     client = await Client.connect(stage.url, name="chaos")
@@ -86,7 +86,7 @@ async def disturb(stage: Stage, options: argparse.Namespace) -> None:
     await client.close()
 
 
-async def settle(stage: Stage, reader: Reader) -> str:
+async def settle(stage: DemoEnvironment, reader: Reader) -> str:
     """Wait until every acked request is answered and the queues are empty, within the last deadline and a little."""
     began = time.monotonic()
     await stage.start_services()

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from muster_protocol.messages import AnswerStatus, PlanMade, Result, ResultStatus
+from muster_protocol.messages import AnswerStatus, PlanRecorded, Result, ResultStatus
 from tests.chaos.evidence import Evidence, Log
 from tests.chaos.ledger import Ledger, Sent, Word, overlap
 
@@ -88,16 +88,16 @@ class Checker:
             yield Violation("I2 one plan", log.request_id, f"{len(log.plans)} plans of a valid term")
         if len(log.answers) > 1 and log.request_id not in self._ledger.sent:
             yield Violation("I2 one answer", log.request_id, f"{len(log.answers)} answers of a valid term")
-        copies = Counter(entry.body.once for entry in log.entries if isinstance(entry.body, Result))
-        for once, count in copies.items():
+        copies = Counter(entry.body.message_id for entry in log.entries if isinstance(entry.body, Result))
+        for message_id, count in copies.items():
             if count > 1:
-                yield Violation("I2 one result", log.request_id, f"{once} was stored {count} times")
+                yield Violation("I2 one result", log.request_id, f"{message_id} was stored {count} times")
         yield from self._kept_work(log)
 
     def _is_bare(self, log: Log) -> bool:
         """A publish without an id whose word was lost: stored twice, it is two requests."""
-        made = log.plans[0].body if log.plans else None
-        return isinstance(made, PlanMade) and made.plan.goal in self._ledger.bare
+        plan_entry = log.plans[0].body if log.plans else None
+        return isinstance(plan_entry, PlanRecorded) and plan_entry.plan.goal in self._ledger.bare
 
     def _kept_work(self, log: Log) -> Iterator[Violation]:
         if log.answer is None:
@@ -108,8 +108,8 @@ class Checker:
             if is_done and table.get(task) != "done":
                 text = f"{task} attempt {attempt} is stored as done, the answer says {table.get(task)}"
                 yield Violation("I4 finished work", log.request_id, text)
-        is_whole = bool(table) and all(status == "done" for status in table.values())
-        if is_whole and log.answer.status not in (AnswerStatus.DONE, AnswerStatus.CANCELLED):
+        verify = bool(table) and all(status == "done" for status in table.values())
+        if verify and log.answer.status not in (AnswerStatus.DONE, AnswerStatus.CANCELLED):
             yield Violation("answer", log.request_id, f"all tasks are done, and it says {log.answer.status}")
 
     def _executions(self) -> Iterator[Violation]:

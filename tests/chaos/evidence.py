@@ -13,7 +13,7 @@ from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import Entry
-from muster_protocol.messages import Answer, ErrorReport, PlanMade, Reserved, Result, ResultStatus, Taken
+from muster_protocol.messages import Answer, ErrorReport, PlanRecorded, Reserved, Result, ResultStatus, Taken
 
 CONSUMERS = {"s_default": "REQUESTS", "w_acting": "TASKS", "w_other": "TASKS", "w_second": "TASKS"}
 
@@ -84,7 +84,7 @@ def _count_result(log: Log, entry: Entry, body: Result) -> None:
 
 def _count_owner(log: Log, entry: Entry) -> None:
     match entry.body:
-        case PlanMade():
+        case PlanRecorded():
             log.plans.append(entry)
         case Answer():
             log.answers.append(entry)
@@ -126,7 +126,7 @@ class Reader:
 
     async def logs(self) -> dict[str, Log]:
         """Every log as it is now; what cannot be read is left out."""
-        for raw in await read_subject(self._bus.nc, "RESULTS", "results.*", self._last, fresh=True):
+        for raw in await read_subject(self._bus.nc, "RESULTS", "results.*", self._last, from_leader=True):
             self._last = raw.sequence
             request_id = subjects.last_token(raw.subject)
             self.raws[request_id].append(raw)
@@ -142,7 +142,7 @@ class Reader:
     async def errors(self) -> list[ErrorReport]:
         """The reports; garbage that somebody put on `errors` is none."""
         found: list[ErrorReport] = []
-        for raw in await read_subject(self._bus.nc, "ERRORS", subjects.ERRORS, fresh=True):
+        for raw in await read_subject(self._bus.nc, "ERRORS", subjects.ERRORS, from_leader=True):
             try:
                 found.append(ErrorReport.read(raw.data))
             except Invalid:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
 from muster_bus.embedded import Server
-from tests.chaos.stage import Player, Stage
+from tests.chaos.stage import DemoEnvironment, Player
 
 PAUSE_SECONDS = (0.5, 3.0)  # between two faults
 DOWN_SECONDS = (0.0, 1.5)  # before what was killed is started again
@@ -33,7 +33,7 @@ class Draw:
 class Faults:
     """Does one fault after the other; each ends by itself."""
 
-    def __init__(self, stage: Stage, chance: random.Random, lease_seconds: float) -> None:
+    def __init__(self, stage: DemoEnvironment, chance: random.Random, lease_seconds: float) -> None:
         self._stage = stage
         self._chance = chance
         self._lease_seconds = lease_seconds

@@ -8,7 +8,7 @@ from muster_bus.connection import Bus
 from muster_protocol.errors import MusterError
 from tests.chaos.ledger import Ledger, Litter, Sent
 
-PATIENCE_SECONDS = 20.0
+GIVE_UP_AFTER_SECONDS = 20.0
 DEADLINE_SECONDS = 30.0
 STREAMS = {"requests": "REQUESTS", "tasks": "TASKS", "results": "RESULTS", "events": "EVENTS", "control": "CONTROL"}
 KINDS = {"tasks": "task", "results": "result", "events": "progress", "control": "cancel"}
@@ -25,7 +25,9 @@ async def throw(bus: Bus, ledger: Ledger, seed: int, name: str, meant: str) -> N
     what, headers, body = _piece(chance, where, name)
     sequence: int | None = None
     try:
-        stored = await bus.publisher.store(subject, body, {**headers, "Nats-Msg-Id": name}, patience=PATIENCE_SECONDS)
+        stored = await bus.publisher.store(
+            subject, body, {**headers, "Nats-Msg-Id": name}, give_up_after=GIVE_UP_AFTER_SECONDS
+        )
         sequence = stored.sequence
     except MusterError:
         what += " (no word came)"

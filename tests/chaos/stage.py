@@ -124,7 +124,7 @@ class Player:
         return self._said()[-TAIL:]
 
 
-class Stage:
+class DemoEnvironment:
     """All processes of one run."""
 
     def __init__(self, folder: Path, ledger: Ledger, *, is_cluster: bool) -> None:

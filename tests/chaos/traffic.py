@@ -85,7 +85,7 @@ class Traffic:
         began = time.time()
         self._ledger.bare.add(name)
         try:
-            stored = await self._client.bus.publisher.store("requests.default", data, {}, patience=WORD_SECONDS)
+            stored = await self._client.bus.publisher.store("requests.default", data, {}, give_up_after=WORD_SECONDS)
         except MusterError:
             return
         sent = Sent(request_id(None, None, stored.sequence, data), body["deadline_seconds"] or DEADLINE_SECONDS, began)

@@ -9,18 +9,18 @@ from muster_bus.connection import Bus
 from muster_bus.embedded import Server
 from muster_bus.topology import provision
 from muster_protocol.headers import Sender
-from tests.flow.coordinator_harness import SETTINGS, House
+from tests.flow.coordinator_harness import SETTINGS, ServiceGroup
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+async def group(tmp_path: Path) -> AsyncIterator[ServiceGroup]:
     server = Server(tmp_path)
     await server.start()
     bus = await Bus.connect(server.url, Sender("supervisor", "s1"))
     await provision(bus, SETTINGS, ["default"], ["math"])
-    house = House(server, bus)
-    await house.open()
-    yield house
-    await house.close()
+    group = ServiceGroup(server, bus)
+    await group.open()
+    yield group
+    await group.close()
     await bus.close()
     await server.stop()

@@ -21,7 +21,7 @@ from muster_protocol.messages import (
     AnswerStatus,
     HandedBack,
     LogBody,
-    PlanMade,
+    PlanRecorded,
     Reservation,
     Reserved,
     Result,
@@ -44,7 +44,7 @@ async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.02)
 
 
-class House:
+class ServiceGroup:
     """One installation; what is not the coordinator is played."""
 
     def __init__(self, server: Server, bus: Bus) -> None:
@@ -102,7 +102,7 @@ class House:
             subjects.results("r1"),
             body,
             request_id="r1",
-            once=secrets.token_hex(8),
+            message_id=secrets.token_hex(8),
             term=self.term,
             sender=Sender(service, instance),
         )
@@ -113,7 +113,7 @@ class House:
         await self.write(
             Taken(instance="s1", delivery=1, team="default", deadline=9e9, request_hash="x", request_sequence=1)
         )
-        await self.write(PlanMade(plan=PLAN, team="default", request_hash="x", deadline=9e9, in_flight=8))
+        await self.write(PlanRecorded(plan=PLAN, team="default", request_hash="x", deadline=9e9, in_flight=8))
         await self.write(Reserved(attempts=(Reservation(task_id="a", attempt=1, timeout_seconds=60),)))
 
     async def started(self, worker: str, delivery: int = 1, task_sequence: int = 7) -> None:
@@ -130,7 +130,11 @@ class House:
 
     async def tell(self, event: Started | HandedBack, worker: str) -> None:
         await self.bus.store(
-            subjects.events("r1"), event, request_id="r1", once=secrets.token_hex(8), sender=Sender("worker", worker)
+            subjects.events("r1"),
+            event,
+            request_id="r1",
+            message_id=secrets.token_hex(8),
+            sender=Sender("worker", worker),
         )
 
     async def finished(self, worker: str, delivery: int = 1, sender: str = "worker", task_id: str = "a") -> None:

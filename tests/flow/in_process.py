@@ -9,13 +9,13 @@ from muster_agent.models.port import FREE, Ask, Model, Reply
 from muster_agent.models.scripted import Scripted
 from muster_agent.team.file import load_team
 from muster_bus.connection import Bus
-from muster_bus.lease import Delivery, Keeper, Lease
+from muster_bus.lease import Delivery, Lease, LeaseKeeper
 from muster_bus.pull import Pull
 from muster_protocol import subjects
 from muster_protocol.headers import Sender
 from muster_protocol.messages import Failure, Request, Result, ResultStatus, Task
 from muster_protocol.plan import Plan, TaskSpec
-from muster_supervisor.owner import Means, Owner
+from muster_supervisor.owner import Owner, Resources
 from muster_supervisor.supervisor import Supervisor
 from tests.harness import Muster
 
@@ -26,7 +26,7 @@ class Silent:
     """A model that never answers."""
 
     name = "silent"
-    said = ""
+    notice = ""
     is_llm = True
     price = FREE
 
@@ -57,7 +57,7 @@ async def supervising(muster: Muster, model: Model) -> AsyncGenerator[Supervisor
 
 def delivery_of(bus: Bus, number: int, ack_wait: float, waited_seconds: float = 0.0) -> Delivery:
     """A delivery of request 1 that nobody keeps alive."""
-    lease, at = Lease(Keeper(bus.nc, ack_wait), f"nobody.hears.{number}"), time.time() - waited_seconds
+    lease, at = Lease(LeaseKeeper(bus.nc, ack_wait), f"nobody.hears.{number}"), time.time() - waited_seconds
     return Delivery("requests.default", {}, b"", "REQUESTS", "s_default", number, 1, at, lease)
 
 
@@ -72,9 +72,13 @@ def owner_of(
 ) -> Owner:
     """Who holds a delivery of the request `r1`, which has a minute."""
     team = load_team(muster.folder / "team.yaml")
-    means = Means(bus, team, model or Scripted([]), asyncio.Semaphore(1), ack_wait)
+    resources = Resources(bus, team, model or Scripted([]), asyncio.Semaphore(1), ack_wait)
     return Owner(
-        means, "r1", Request(plan=PLAN, deadline_seconds=60), "hash", delivery_of(bus, number, ack_wait, waited_seconds)
+        resources,
+        "r1",
+        Request(plan=PLAN, deadline_seconds=60),
+        "hash",
+        delivery_of(bus, number, ack_wait, waited_seconds),
     )
 
 
@@ -95,7 +99,7 @@ def task_of(task_id: str, *, does: str = "{}", deadline: float | None = None) ->
 
 
 async def put_task(muster: Muster, task: Task) -> None:
-    await muster.bus.store(subjects.tasks(task.tag), task, request_id=task.request_id, once=task.once)
+    await muster.bus.store(subjects.tasks(task.tag), task, request_id=task.request_id, message_id=task.message_id)
 
 
 async def put_result(
@@ -111,7 +115,9 @@ async def put_result(
         worker="w1",
         role="acting",
     )
-    await muster.bus.store(subjects.results(request_id), result, request_id=request_id, once=f"{request_id}.{task_id}")
+    await muster.bus.store(
+        subjects.results(request_id), result, request_id=request_id, message_id=f"{request_id}.{task_id}"
+    )
 
 
 async def next_deliveries(muster: Muster, stream: str, consumer: str, count: int, within: float) -> list[Delivery]:

@@ -269,7 +269,7 @@ async def test_supervisors_stopped_while_they_plan_do_not_make_a_request_poison(
 
     state = await muster.state(request)
     assert state.answer is None
-    assert state.fruitless_takes(6) == 0
+    assert state.unproductive_takes(6) == 0
     assert sum(entry.body.handed_back for entry in await muster.log(request) if isinstance(entry.body, Taken)) == 5
 
 
@@ -283,7 +283,13 @@ async def test_an_expiry_that_we_wrote_in_a_lost_term_does_not_swallow_the_next(
     lost = Result(
         request_id=request, task_id="a", attempt=1, status=ResultStatus.FAILED, worker="s1", role="supervisor"
     )
-    headers = {"sender": "supervisor/s1", "kind": "result", "schema": "1", "term": "999999", "Nats-Msg-Id": lost.once}
+    headers = {
+        "sender": "supervisor/s1",
+        "kind": "result",
+        "schema": "1",
+        "term": "999999",
+        "Nats-Msg-Id": lost.message_id,
+    }
     await muster.publish(f"results.{request}", lost.body(), headers)
 
     answer = await muster.answer(request)
@@ -294,7 +300,7 @@ async def test_an_expiry_that_we_wrote_in_a_lost_term_does_not_swallow_the_next(
 async def test_a_second_copy_of_a_task_that_runs_here_is_not_started(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     request = await muster.submit([{"id": "a", "does": {"until": "go"}}])
-    await muster.until_log(request, lambda state: state.in_flight == 1 and not state.unnoted)
+    await muster.until_log(request, lambda state: state.in_flight == 1 and not state.dispatch_unconfirmed)
     (task,) = await read_subject(muster.bus.nc, "TASKS", "tasks.acting")
     await muster.start("worker", "w1")
     await muster.until(lambda: muster.executions(request)["a"] == 1, "the task runs")

@@ -11,130 +11,130 @@ from muster_bus.read import read_subject
 from muster_coordinator.coordinator import Coordinator
 from muster_protocol.errors import Misconfigured
 from muster_protocol.messages import HandedBack
-from tests.flow.coordinator_harness import House, eventually
+from tests.flow.coordinator_harness import ServiceGroup, eventually
 
 
 def _sides(found: Any) -> list[tuple[str, str, str]]:
     return [(conflict["what"], conflict["first"], conflict["second"]) for conflict in found]
 
 
-async def test_two_messages_of_one_attempt_that_were_both_started_are_one_conflict(house: House):
-    await house.plan()
-    await house.started("w1", task_sequence=7)
-    await house.started("w2", task_sequence=8)
-    await house.started("w2", task_sequence=8)
+async def test_two_messages_of_one_attempt_that_were_both_started_are_one_conflict(group: ServiceGroup):
+    await group.plan()
+    await group.started("w1", task_sequence=7)
+    await group.started("w2", task_sequence=8)
+    await group.started("w2", task_sequence=8)
 
-    await house.until("/v1/conflicts", lambda found: found["conflicts"])
+    await group.until("/v1/conflicts", lambda found: found["conflicts"])
 
-    async def is_told() -> bool:
-        return bool(await house.conflicts_told())
+    async def start_announced() -> bool:
+        return bool(await group.conflicts_told())
 
-    await eventually(is_told)
-    assert _sides(await house.conflicts_after_the_answer()) == [("started twice", "w1", "w2")]
-    told = [raw for raw in await read_subject(house.bus.nc, "EVENTS", "events.r1") if raw.headers["kind"] == "conflict"]
+    await eventually(start_announced)
+    assert _sides(await group.conflicts_after_the_answer()) == [("started twice", "w1", "w2")]
+    told = [raw for raw in await read_subject(group.bus.nc, "EVENTS", "events.r1") if raw.headers["kind"] == "conflict"]
     assert [raw.headers["sender"] for raw in told] == ["coordinator/c1"]
 
 
-async def test_a_redelivery_is_a_conflict_once_the_earlier_worker_shows_itself_in_the_registry(house: House):
-    await house.plan()
-    await house.started("w1", delivery=1)
-    await house.started("w2", delivery=2)
-    await house.bus.flush()
-    await Bucket(house.bus, "workers").put("w2", b"{}")
-    await Bucket(house.bus, "workers").put("w1", b"{}")
+async def test_a_redelivery_is_a_conflict_once_the_earlier_worker_shows_itself_in_the_registry(group: ServiceGroup):
+    await group.plan()
+    await group.started("w1", delivery=1)
+    await group.started("w2", delivery=2)
+    await group.bus.flush()
+    await Bucket(group.bus, "workers").put("w2", b"{}")
+    await Bucket(group.bus, "workers").put("w1", b"{}")
 
-    await house.until("/v1/conflicts", lambda found: found["conflicts"])
+    await group.until("/v1/conflicts", lambda found: found["conflicts"])
 
-    assert _sides(await house.conflicts_after_the_answer()) == [("started twice", "w1", "w2")]
-
-
-async def test_an_attempt_finished_by_two_workers_is_one_conflict(house: House):
-    await house.plan()
-    await house.finished("w1", delivery=1)
-    await house.finished("w2", delivery=2)
-
-    assert _sides(await house.conflicts_after_the_answer()) == [("finished twice", "w1", "w2")]
+    assert _sides(await group.conflicts_after_the_answer()) == [("started twice", "w1", "w2")]
 
 
-async def test_a_timeout_that_the_owner_wrote_is_no_side_of_a_conflict(house: House):
-    await house.plan()
-    await house.finished("s1", sender="supervisor")
-    await house.finished("w1")
+async def test_an_attempt_finished_by_two_workers_is_one_conflict(group: ServiceGroup):
+    await group.plan()
+    await group.finished("w1", delivery=1)
+    await group.finished("w2", delivery=2)
 
-    assert await house.conflicts_after_the_answer() == []
-
-
-async def test_a_handover_to_another_worker_is_no_conflict(house: House):
-    await house.plan()
-    await house.started("w1", delivery=1)
-    await house.started("w2", delivery=2)
-    await house.finished("w2", delivery=2)
-
-    assert await house.conflicts_after_the_answer() == []
+    assert _sides(await group.conflicts_after_the_answer()) == [("finished twice", "w1", "w2")]
 
 
-async def test_an_attempt_that_was_handed_back_may_be_started_by_another(house: House):
-    await house.plan()
-    await house.started("w1", delivery=1)
+async def test_a_timeout_that_the_owner_wrote_is_no_side_of_a_conflict(group: ServiceGroup):
+    await group.plan()
+    await group.finished("s1", sender="supervisor")
+    await group.finished("w1")
+
+    assert await group.conflicts_after_the_answer() == []
+
+
+async def test_a_handover_to_another_worker_is_no_conflict(group: ServiceGroup):
+    await group.plan()
+    await group.started("w1", delivery=1)
+    await group.started("w2", delivery=2)
+    await group.finished("w2", delivery=2)
+
+    assert await group.conflicts_after_the_answer() == []
+
+
+async def test_an_attempt_that_was_handed_back_may_be_started_by_another(group: ServiceGroup):
+    await group.plan()
+    await group.started("w1", delivery=1)
     back = HandedBack(request_id="r1", task_id="a", attempt=1, worker="w1", delivery=1)
-    await house.tell(back, "w1")
-    await house.started("w2", delivery=2)
-    await Bucket(house.bus, "workers").put("w1", b"{}")
-    await house.finished("w2", delivery=2)
+    await group.tell(back, "w1")
+    await group.started("w2", delivery=2)
+    await Bucket(group.bus, "workers").put("w1", b"{}")
+    await group.finished("w2", delivery=2)
 
-    assert await house.conflicts_after_the_answer() == []
+    assert await group.conflicts_after_the_answer() == []
 
 
-async def test_what_happened_while_the_coordinator_was_away_is_shown_and_judged(house: House):
-    await house.close()
-    await house.plan()
-    await house.started("w1", task_sequence=7)
-    await house.started("w2", task_sequence=8)
-    await house.finished("w1")
-    await house.finished("w2")
-    await house.answer()
-    await house.bus.publisher.store("requests.default", b'{"id": "later", "text": "hi"}', {})
+async def test_what_happened_while_the_coordinator_was_away_is_shown_and_judged(group: ServiceGroup):
+    await group.close()
+    await group.plan()
+    await group.started("w1", task_sequence=7)
+    await group.started("w2", task_sequence=8)
+    await group.finished("w1")
+    await group.finished("w2")
+    await group.answer()
+    await group.bus.publisher.store("requests.default", b'{"id": "later", "text": "hi"}', {})
 
-    await house.open()
+    await group.open()
 
-    overview = await house.until("/v1/overview", lambda overview: overview["conflicts"] == 2)
-    listed = {request["id"]: request["status"] for request in (await house.get("/v1/requests"))["requests"]}
+    overview = await group.until("/v1/overview", lambda overview: overview["conflicts"] == 2)
+    listed = {request["id"]: request["status"] for request in (await group.get("/v1/requests"))["requests"]}
     assert overview["requests"] == {"waiting": 1, "open": 0, "done": 1}
     assert listed == {"r1": "done", "later": "waiting"}
 
 
-async def test_a_conflict_that_was_told_is_not_told_again_by_the_next_coordinator(house: House):
-    await house.plan()
-    await house.finished("w1")
-    await house.finished("w2")
-    await house.until("/v1/conflicts", lambda found: found["conflicts"])
+async def test_a_conflict_that_was_told_is_not_told_again_by_the_next_coordinator(group: ServiceGroup):
+    await group.plan()
+    await group.finished("w1")
+    await group.finished("w2")
+    await group.until("/v1/conflicts", lambda found: found["conflicts"])
 
-    async def is_told() -> bool:
-        return bool(await read_subject(house.bus.nc, "EVENTS", "events.r1"))
+    async def start_announced() -> bool:
+        return bool(await read_subject(group.bus.nc, "EVENTS", "events.r1"))
 
-    await eventually(is_told)
-    before = (await house.get("/v1/conflicts"))["conflicts"]
+    await eventually(start_announced)
+    before = (await group.get("/v1/conflicts"))["conflicts"]
 
-    await house.close()
-    await house.open()
+    await group.close()
+    await group.open()
 
-    after = await house.until("/v1/conflicts", lambda found: found["conflicts"])
+    after = await group.until("/v1/conflicts", lambda found: found["conflicts"])
     assert after["conflicts"] == before
 
 
-async def test_a_request_goes_through_the_door_and_its_answer_comes_back(house: House):
-    status, headers, sent = await house.ask("POST", "/v1/requests", {"text": "hi"}, **{"Idempotency-Key": "r1"})
-    _, _, waiting = await house.ask("GET", "/v1/requests/r1")
-    early, _, _ = await house.ask("GET", "/v1/requests/r1/answer")
-    polling = asyncio.create_task(house.ask("GET", "/v1/requests/r1/answer?wait=20"))
-    streaming = asyncio.create_task(house.ask("GET", "/v1/requests/r1/events"))
-    await house.plan()
-    await house.finished("w1")
-    await house.answer()
+async def test_a_request_goes_through_the_door_and_its_answer_comes_back(group: ServiceGroup):
+    status, headers, sent = await group.ask("POST", "/v1/requests", {"text": "hi"}, **{"Idempotency-Key": "r1"})
+    _, _, waiting = await group.ask("GET", "/v1/requests/r1")
+    early, _, _ = await group.ask("GET", "/v1/requests/r1/answer")
+    polling = asyncio.create_task(group.ask("GET", "/v1/requests/r1/answer?wait=20"))
+    streaming = asyncio.create_task(group.ask("GET", "/v1/requests/r1/events"))
+    await group.plan()
+    await group.finished("w1")
+    await group.answer()
 
     late, _, answer = await polling
     _, _, stream = await streaming
-    shown = await house.get("/v1/requests/r1")
+    shown = await group.get("/v1/requests/r1")
     assert (status, sent["id"], headers["Location"]) == (202, "r1", "/v1/requests/r1")
     assert (waiting["status"], early) == ("waiting", 202)
     assert (late, answer["text"]) == (200, "42")
@@ -149,22 +149,22 @@ async def test_a_request_goes_through_the_door_and_its_answer_comes_back(house: 
     assert (shown["status"], shown["tasks"][0]["status"], shown["answer"]["text"]) == ("done", "done", "42")
 
 
-async def test_a_cancel_through_the_door_is_kept_on_control(house: House):
-    await house.plan()
+async def test_a_cancel_through_the_door_is_kept_on_control(group: ServiceGroup):
+    await group.plan()
 
-    status, _, _ = await house.ask("POST", "/v1/requests/r1/cancel?reason=enough")
+    status, _, _ = await group.ask("POST", "/v1/requests/r1/cancel?reason=enough")
 
-    (stored,) = await read_subject(house.bus.nc, "CONTROL", "control.r1")
+    (stored,) = await read_subject(group.bus.nc, "CONTROL", "control.r1")
     assert status == 202
     assert json.loads(stored.data)["reason"] == "enough"
 
 
-async def test_what_is_over_cannot_be_cancelled_through_the_door(house: House):
-    await house.plan()
-    await house.answer()
-    await house.until("/v1/overview", lambda overview: overview["requests"].get("done") == 1)
+async def test_what_is_over_cannot_be_cancelled_through_the_door(group: ServiceGroup):
+    await group.plan()
+    await group.answer()
+    await group.until("/v1/overview", lambda overview: overview["requests"].get("done") == 1)
 
-    status, _, body = await house.ask("POST", "/v1/requests/r1/cancel")
+    status, _, body = await group.ask("POST", "/v1/requests/r1/cancel")
 
     assert status == 409
     assert "r1 is over already: done" in str(body)
@@ -181,35 +181,35 @@ async def test_what_is_over_cannot_be_cancelled_through_the_door(house: House):
         ({"text": "hi", "callback_url": "http://127.0.0.1"}, "callback_url"),
     ],
 )
-async def test_a_wrong_request_is_a_problem_that_names_the_field(house: House, body: object, field: str):
-    status, headers, problem = await house.ask("POST", "/v1/requests", body)
+async def test_a_wrong_request_is_a_problem_that_names_the_field(group: ServiceGroup, body: object, field: str):
+    status, headers, problem = await group.ask("POST", "/v1/requests", body)
 
     assert (status, headers["Content-Type"], problem["field"]) == (422, "application/problem+json", field)
 
 
-async def test_a_body_that_is_no_json_is_said_to_be_none(house: House):
+async def test_a_body_that_is_no_json_is_said_to_be_none(group: ServiceGroup):
     for kind, body, status, words in (
         ("text/plain", b'{"text": "x"}', 415, "content-type: application/json"),
         ("application/json", b"{bad", 422, "the body is not JSON"),
     ):
-        found, _, problem = await house.ask("POST", "/v1/requests", body, **{"Content-Type": kind})
+        found, _, problem = await group.ask("POST", "/v1/requests", body, **{"Content-Type": kind})
 
         assert (found, words in problem["detail"]) == (status, True)
 
 
-async def test_an_unknown_request_is_not_found(house: House):
+async def test_an_unknown_request_is_not_found(group: ServiceGroup):
     for path in ("", "/answer", "/events"):
-        status, _, problem = await house.ask("GET", f"/v1/requests/nobody{path}")
+        status, _, problem = await group.ask("GET", f"/v1/requests/nobody{path}")
 
         assert status == 404
         assert "no request 'nobody'" in problem["detail"]
 
 
-async def test_the_registry_is_listed(house: House):
-    await Bucket(house.bus, "workers").put("w1", b'{"tags": ["math"], "slots": 4, "busy": 1}')
-    await Bucket(house.bus, "workers").put("w2", b"garbage")
+async def test_the_registry_is_listed(group: ServiceGroup):
+    await Bucket(group.bus, "workers").put("w1", b'{"tags": ["math"], "slots": 4, "busy": 1}')
+    await Bucket(group.bus, "workers").put("w2", b"garbage")
 
-    listed = await house.get("/v1/workers")
+    listed = await group.get("/v1/workers")
 
     assert listed["workers"] == [
         {"name": "w1", "tags": ["math"], "slots": 4, "busy": 1},
@@ -217,53 +217,53 @@ async def test_the_registry_is_listed(house: House):
     ]
 
 
-async def test_without_a_broker_the_door_says_so_and_the_service_lives(house: House):
-    assert (await house.ask("GET", "/readyz"))[0] == 200
-    house.server.kill()
+async def test_without_a_broker_the_door_says_so_and_the_service_lives(group: ServiceGroup):
+    assert (await group.ask("GET", "/readyz"))[0] == 200
+    group.server.kill()
 
     async def is_unready() -> bool:
-        return (await house.ask("GET", "/readyz"))[0] == 503
+        return (await group.ask("GET", "/readyz"))[0] == 503
 
     await eventually(is_unready)
 
-    status, headers, problem = await house.ask("GET", "/v1/requests")
+    status, headers, problem = await group.ask("GET", "/v1/requests")
 
     assert (status, headers["Retry-After"]) == (503, "2")
     assert "the broker is away" in problem["detail"]
-    assert (await house.ask("GET", "/healthz"))[0] == 200
+    assert (await group.ask("GET", "/healthz"))[0] == 200
 
 
-async def test_what_was_said_during_a_broker_restart_is_caught_up_with(house: House):
-    await house.plan()
-    await house.until("/v1/overview", lambda overview: overview["requests"]["open"] == 1)
-    house.server.kill()
-    await house.server.start()
-    await house.finished("w1")
-    await house.answer()
+async def test_what_was_said_during_a_broker_restart_is_caught_up_with(group: ServiceGroup):
+    await group.plan()
+    await group.until("/v1/overview", lambda overview: overview["requests"]["open"] == 1)
+    group.server.kill()
+    await group.server.start()
+    await group.finished("w1")
+    await group.answer()
 
-    await house.until("/v1/overview", lambda overview: overview["requests"].get("done") == 1)
+    await group.until("/v1/overview", lambda overview: overview["requests"].get("done") == 1)
 
 
-async def test_a_stop_does_not_wait_for_those_who_follow(house: House):
-    await house.plan()
-    assert house.coordinator is not None
-    address = house.coordinator.address.removeprefix("http://").split(":")
+async def test_a_stop_does_not_wait_for_those_who_follow(group: ServiceGroup):
+    await group.plan()
+    assert group.coordinator is not None
+    address = group.coordinator.address.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(address[0], int(address[1]))
     writer.write(b"GET /v1/requests/r1/events HTTP/1.1\r\nHost: x\r\n\r\n")
     async with asyncio.timeout(60):
         await reader.readuntil(b"event: reserved")
 
     async with asyncio.timeout(60):
-        await house.close()
+        await group.close()
 
     writer.close()
 
 
-async def test_a_port_in_use_is_a_clear_error(house: House):
-    first = Coordinator(house.bus, port=0)
+async def test_a_port_in_use_is_a_clear_error(group: ServiceGroup):
+    first = Coordinator(group.bus, port=0)
     await first.start()
     port = int(first.address.rpartition(":")[2])
-    second = Coordinator(house.bus, port=port)
+    second = Coordinator(group.bus, port=port)
 
     with pytest.raises(Misconfigured, match=f"port {port} on 127.0.0.1 is in use"):
         await second.start()

@@ -26,7 +26,7 @@ async def test_tasks_of_a_stopped_worker_are_handed_back_with_a_note(patient_mus
 
     again = await next_deliveries(muster, "TASKS", "w_acting", 3, within=20)
     assert [delivery.number for delivery in again] == [2, 2, 2]
-    events = await read_subject(muster.bus.nc, "EVENTS", "events.r1", fresh=True)
+    events = await read_subject(muster.bus.nc, "EVENTS", "events.r1", from_leader=True)
     assert [event.headers["kind"] for event in events].count("handed_back") == 3
 
 
@@ -54,7 +54,7 @@ async def test_the_requests_of_a_stopped_supervisor_are_handed_back_with_a_note(
     (again,) = await next_deliveries(muster, "REQUESTS", "s_default", 1, within=20)
     assert again.number == 2
     state = await muster.state(request)
-    assert (state.owner, state.fruitless_takes(again.number)) == (None, 0)
+    assert (state.owner, state.unproductive_takes(again.number)) == (None, 0)
 
 
 async def test_a_failure_that_waits_for_room_is_handed_back_by_a_stopped_worker(patient_muster: Muster) -> None:
@@ -99,7 +99,7 @@ async def test_a_request_that_was_only_handed_back_unseen_is_no_poison(patient_m
         full = Supervisor(bus, team, Scripted([]))
         for _ in range(3):
             (delivery,) = await next_deliveries(muster, "REQUESTS", "s_default", 1, within=20)
-            await full.note_bounce(delivery)
+            await full.note_returned(delivery)
             delivery.lease.hand_back()
 
     await muster.start("supervisor", "s1")
@@ -114,7 +114,7 @@ async def test_a_task_that_was_only_handed_back_unseen_is_no_poison(patient_must
     full = Events(muster.bus)
     for _ in range(3):
         (delivery,) = await next_deliveries(muster, "TASKS", "w_acting", 1, within=20)
-        await full.bounced(delivery)
+        await full.returned_unread(delivery)
         delivery.lease.hand_back()
 
     await muster.start("worker", "w1")

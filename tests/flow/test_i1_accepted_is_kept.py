@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from muster_protocol.errors import Invalid
-from muster_protocol.messages import Answer, AnswerStatus, PlanMade
+from muster_protocol.messages import Answer, AnswerStatus, PlanRecorded
 from tests.harness import Muster
 
 DIAMOND = [
@@ -44,7 +44,7 @@ async def test_a_supervisor_killed_at_any_step_loses_nothing_and_doubles_nothing
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE
-    assert len(await muster.entries(request, PlanMade)) == 1
+    assert len(await muster.entries(request, PlanRecorded)) == 1
     assert len(await muster.entries(request, Answer)) == 1
     assert muster.executions(request) == {"a": 1, "b": 1, "c": 1, "d": 1}
     assert len(await muster.results(request)) == 4

@@ -4,7 +4,7 @@ import pytest
 
 from muster_agent.models.port import FREE, Ask, Reply
 from muster_agent.models.scripted import Scripted
-from muster_protocol.messages import AnswerStatus, PlanMade, ResultStatus
+from muster_protocol.messages import AnswerStatus, PlanRecorded, ResultStatus
 from muster_protocol.plan import Plan, TaskSpec
 from muster_supervisor.steps.plan import refuse
 from tests.flow.in_process import connected, owner_of, put_result, supervising
@@ -15,7 +15,7 @@ from tests.unit.protocol.log_builder import reserved
 class Buggy:
     """A model that breaks where nobody expects it: it is named when a supervisor starts, and next in an answer."""
 
-    said = ""
+    notice = ""
     is_llm = False
     price = FREE
 
@@ -51,8 +51,8 @@ async def test_a_bug_beside_the_loop_ends_the_attendance_as_one_in_it_does(muste
     async with connected(muster, "s1") as bus:
         owner = owner_of(muster, bus, 1)
         assert await owner.take_first()
-        owner.note(stumble)
-        await owner.settle_notes()
+        owner.in_background(stumble)
+        await owner.finish_background()
 
         with pytest.raises(RuntimeError, match="beside the loop"):
             owner.check()
@@ -65,8 +65,8 @@ async def test_poison_is_answered_from_the_log_and_not_by_the_model_that_may_be_
         owner = owner_of(muster, bus, 1, model=model)
         await owner.log.open()
         assert await owner.take_first()
-        made = PlanMade(plan=plan, team="default", request_hash="hash", deadline=owner.deadline, in_flight=2)
-        assert await owner.compare_and_set(made)
+        plan_entry = PlanRecorded(plan=plan, team="default", request_hash="hash", deadline=owner.deadline, in_flight=2)
+        assert await owner.compare_and_set(plan_entry)
         await owner.append(reserved(("a", 1), ("b", 1)), "r1.reserved")
         for name in ("a", "b"):
             await put_result(muster, "r1", name, ResultStatus.DONE)

@@ -10,10 +10,10 @@ import pytest
 from muster_bus import bodies
 from muster_bus.bodies import MAX_BODY
 from muster_protocol.errors import Invalid
-from muster_protocol.messages import AnswerStatus, Failure, PlanMade, ResultStatus
+from muster_protocol.messages import AnswerStatus, Failure, PlanRecorded, ResultStatus
 from muster_protocol.plan import Plan, TaskSpec
-from muster_supervisor.steps.answer import give_answer
 from muster_supervisor.decide import GiveAnswer
+from muster_supervisor.steps.answer import give_answer
 from tests.flow.in_process import connected, owner_of, put_result
 from tests.harness import Muster
 from tests.unit.protocol.log_builder import reserved
@@ -101,8 +101,10 @@ async def test_reasons_that_are_together_too_long_for_a_message_are_cut_in_the_a
         owner = owner_of(muster, bus, 1)
         await owner.log.open()
         assert await owner.take_first()
-        made = PlanMade(plan=plan, team="default", request_hash="hash", deadline=owner.deadline, in_flight=200)
-        assert await owner.compare_and_set(made)
+        plan_entry = PlanRecorded(
+            plan=plan, team="default", request_hash="hash", deadline=owner.deadline, in_flight=200
+        )
+        assert await owner.compare_and_set(plan_entry)
         await owner.append(reserved(*((name, 1) for name in names)), "r1.reserved")
         await asyncio.gather(*(put_result(muster, "r1", name, ResultStatus.FAILED, error) for name in names))
         await owner.log.refresh()

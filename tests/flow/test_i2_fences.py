@@ -79,11 +79,11 @@ async def test_a_delivery_that_lay_in_the_socket_of_a_hung_owner_takes_nothing_f
 
     async with connected(muster, "here") as bus:
         run = Run(owner_of(muster, bus, 1))
-        attending = asyncio.create_task(run.attend())
+        attending = asyncio.create_task(run.supervise())
         await muster.until_log("r1", lambda state: state.in_flight == 1)
 
         hang_while(succeed)
-        run.retake(delivery_of(bus, 2, 60.0))
+        run.on_redelivery(delivery_of(bus, 2, 60.0))
         async with asyncio.timeout(60):
             await attending
 

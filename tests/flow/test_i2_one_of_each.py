@@ -2,7 +2,7 @@
 
 import signal
 
-from muster_protocol.messages import Answer, AnswerStatus, PlanMade, Taken
+from muster_protocol.messages import Answer, AnswerStatus, PlanRecorded, Taken
 from tests.harness import Muster
 
 
@@ -23,7 +23,7 @@ async def test_a_supervisor_paused_past_its_lease_writes_nothing_that_counts(mus
 
     assert answer.status is AnswerStatus.DONE
     assert muster.executions(request) == {"a": 1, "b": 1, "c": 1}
-    assert len(await muster.entries(request, PlanMade)) == 1
+    assert len(await muster.entries(request, PlanRecorded)) == 1
     (given,) = await muster.entries(request, Answer)
     state = await muster.state(request)
     assert (given.term, given.sender) == (state.term, f"supervisor/{state.owner}")  # s2, unless that hung as well

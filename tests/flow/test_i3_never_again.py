@@ -29,7 +29,9 @@ async def test_a_task_stored_again_after_a_broker_restart_is_recognised_though_i
 ) -> None:
     await muster.start("supervisor", "s1")
     request = await muster.submit([{"id": "a"}, {"id": "hold", "tag": "second", "does": {"until": "go"}}])
-    await muster.until_log(request, lambda state: bool(state.tasks) and not state.unnoted and state.in_flight == 2)
+    await muster.until_log(
+        request, lambda state: bool(state.tasks) and not state.dispatch_unconfirmed and state.in_flight == 2
+    )
     (copy,) = await read_subject(muster.bus.nc, "TASKS", "tasks.acting")
     await muster.start("worker", "w1")
     await muster.until_log(request, lambda state: state.tasks["a"].result is not None)
@@ -53,7 +55,7 @@ async def test_a_task_that_a_restarted_broker_delivers_a_moment_later_is_recogni
     await muster.start("worker", "w1")
     muster.signal("w1", signal.SIGSTOP)
     request = await muster.submit([{"id": "a"}, {"id": "hold", "tag": "second", "does": {"until": "go"}}])
-    await muster.until_log(request, lambda state: state.in_flight == 2 and not state.unnoted)
+    await muster.until_log(request, lambda state: state.in_flight == 2 and not state.dispatch_unconfirmed)
     (copy,) = await read_subject(muster.bus.nc, "TASKS", "tasks.acting")
     muster.signal("w1", signal.SIGCONT)
     await muster.until_log(request, lambda state: state.tasks["a"].result is not None)
@@ -91,7 +93,7 @@ async def _delivered_to_a_hanging_worker(muster: Muster) -> str:
     for _ in range(20):
         muster.signal("w1", signal.SIGSTOP)  # before the request: else a quick w1 has done the task by now
         request = await muster.submit([{"id": "a", "tag": "second"}, {"id": "b"}])
-        await muster.until_log(request, lambda state: state.in_flight == 2 and not state.unnoted)
+        await muster.until_log(request, lambda state: state.in_flight == 2 and not state.dispatch_unconfirmed)
         if (await muster.backlog("TASKS", "w_second")).working == 1 and not muster.executions(request):
             return request
         muster.signal("w1", signal.SIGCONT)

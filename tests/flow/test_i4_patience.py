@@ -58,8 +58,8 @@ async def test_the_owner_of_a_request_that_waited_long_has_time_for_as_long_as_i
 async def test_requests_that_wait_for_a_model_hold_up_none_that_needs_it_not(muster: Muster) -> None:
     await muster.start("worker", "w1")
     async with supervising(muster, Silent()):
-        thinking = [await muster.client.submit(f"think of {n}") for n in range(16)]
-        for request in thinking:
+        model_slots = [await muster.client.submit(f"think of {n}") for n in range(16)]
+        for request in model_slots:
             await muster.until_log(request, lambda state: state.owner is not None)
 
         request = await muster.submit([{"id": "a"}], deadline_seconds=30)

@@ -13,12 +13,12 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from muster_agent.models.port import Price
-from muster_agent.team.file import FunctionRole, Lead, Limits, ModelRole, Team
+from muster_agent.team.file import FunctionRole, Limits, ModelRole, SupervisorSpec, Team
 from muster_bus.topology import Settings, streams
 from muster_cli.arguments import COMMANDS, EPILOG, parser
 from muster_coordinator.api.app import INDEX
 from muster_protocol.errors import Invalid
-from muster_protocol.fields import check_honoured
+from muster_protocol.fields import check_supported
 from muster_protocol.messages import Request
 from muster_supervisor.decide import Allowance
 
@@ -152,12 +152,12 @@ def test_the_walk_names_every_stream_with_its_subjects_and_its_age_and_every_buc
         for name, subjects, kept in re.findall(r"^\| ([A-Z]+) \| (.*?) \| (.*?) \|", chapter, re.M)
     }
     buckets = re.findall(r"`(\w+)`", re.findall(r"^Buckets: .*?\. ", chapter, re.M | re.S)[0])
-    made = {str(stream.name): stream for stream in streams(Settings(), ["<team>"], ["<tag>"])}
+    plan_entry = {str(stream.name): stream for stream in streams(Settings(), ["<team>"], ["<tag>"])}
 
-    assert [*told, *buckets] == [name.removeprefix("KV_").removeprefix("OBJ_") for name in made]
+    assert [*told, *buckets] == [name.removeprefix("KV_").removeprefix("OBJ_") for name in plan_entry]
     for name, (subjects, kept) in told.items():
-        assert re.findall(r"`([^`]+)`", subjects.partition(", repeated")[0]) == made[name].subjects
-        days = (made[name].max_age or 0.0) / 86_400
+        assert re.findall(r"`([^`]+)`", subjects.partition(", repeated")[0]) == plan_entry[name].subjects
+        days = (plan_entry[name].max_age or 0.0) / 86_400
         assert kept == (f"{days:g} days" if days else "until acknowledged")
 
 
@@ -166,7 +166,7 @@ def test_every_key_of_a_team_file_is_told_with_its_default_and_no_other():
     told = re.findall(r"^\| `([\w.<>]+)` \| (?:`([^`]+)`|(needed|–)) \|", page, re.MULTILINE)
 
     parts: dict[str, list[type[BaseModel]]] = {
-        "supervisor.": [Lead],
+        "supervisor.": [SupervisorSpec],
         "roles.": [ModelRole, FunctionRole],
         "limits.": [Limits],
         "prices.<model>.": [Price],
@@ -197,7 +197,7 @@ def test_the_tokens_of_a_task_where_the_team_file_says_nothing_are_told():
 def test_the_readme_names_every_field_that_is_refused():
     for name, value in REFUSED.items():
         with pytest.raises(Invalid) as refusal:
-            check_honoured(Request.of({"text": "a", name: value}))
+            check_supported(Request.of({"text": "a", name: value}))
 
         assert f"`{refusal.value.where}`" in README
 

@@ -7,16 +7,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.rule import Rule
 
+from muster_cli.demo.environment import DemoEnvironment
+from muster_cli.demo.fault import Fault, verify
+from muster_cli.exits import Exit, exit_of
+from muster_cli.local.folder import FOLDER, Lock, command
+from muster_cli.traces import traced
 from muster_cli.view.board import Board
 from muster_cli.view.console import console
-from muster_cli.exits import Exit, exit_of
-from muster_cli.demo.fault import Fault, is_whole
-from muster_cli.local.folder import FOLDER, Lock, command
+from muster_cli.view.follow import watched
 from muster_cli.view.render import ending_of, show_answer
 from muster_cli.view.screen import Counter, screen_for
-from muster_cli.demo.environment import Stage
-from muster_cli.traces import traced
-from muster_cli.view.follow import watched
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus, Request
 
@@ -42,7 +42,7 @@ async def demo(given: Namespace) -> int:
     out = console()
     folder = FOLDER / "demo"
     with Lock(folder, "muster demo"):
-        stage = Stage(folder, supervisors=2 if given.kill == "supervisor" else 1)
+        stage = DemoEnvironment(folder, supervisors=2 if given.kill == "supervisor" else 1)
         try:
             await _open(out, stage, folder)
             async with traced(stage.client):
@@ -53,7 +53,7 @@ async def demo(given: Namespace) -> int:
             await stage.stop()
 
 
-async def _open(out: Console, stage: Stage, folder: Path) -> None:
+async def _open(out: Console, stage: DemoEnvironment, folder: Path) -> None:
     out.print("[bold]Muster[/]: a team of agents at work, every service in a process of its own", highlight=False)
     seconds = await stage.start()
     out.print(f"  nats-server at {stage.server.url}", highlight=False)
@@ -64,7 +64,7 @@ async def _open(out: Console, stage: Stage, folder: Path) -> None:
     out.print(f"\n[bold]The request[/]: {TEXT}\n", highlight=False, soft_wrap=True)
 
 
-async def _compare(out: Console, stage: Stage) -> int:
+async def _compare(out: Console, stage: DemoEnvironment) -> int:
     """The same request twice: with the team in parallel, and with one task in flight."""
     answer, seconds = await _run(out, stage, None)
     out.print()
@@ -83,20 +83,20 @@ async def _compare(out: Console, stage: Stage) -> int:
     return exit_of(alone.status)
 
 
-async def _survive(out: Console, stage: Stage, fault: Fault) -> int:
+async def _survive(out: Console, stage: DemoEnvironment, fault: Fault) -> int:
     """Once, with somebody killed in the middle of it."""
     board = Board(RequestState(await stage.client.send(_request(None))))
-    answer = await watched(stage.client, board, screen_for(out, board), fault.strike)
+    answer = await watched(stage.client, board, screen_for(out, board), fault.kill_once)
     out.print()
     show_answer(out, answer)
     out.print(ending_of(answer), soft_wrap=True)
     out.print(Rule(style="dim"))
-    has_held = await is_whole(out, stage, board.state.request_id, fault)
+    has_held = await verify(out, stage, board.state.request_id, fault)
     out.print(f"\n{HONESTLY}", highlight=False)
     return exit_of(answer.status) if has_held else Exit.FAILED
 
 
-async def _run(out: Console, stage: Stage, in_flight: int | None) -> tuple[Answer, float]:
+async def _run(out: Console, stage: DemoEnvironment, in_flight: int | None) -> tuple[Answer, float]:
     began = time.monotonic()
     board = Board(RequestState(await stage.client.send(_request(in_flight))))
     screen = screen_for(out, board) if in_flight is None else Counter(out, board)

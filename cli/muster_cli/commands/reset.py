@@ -5,10 +5,10 @@ import shutil
 import sys
 from argparse import Namespace
 
-from muster_cli.view.console import interruptible
 from muster_cli.exits import Exit
-from muster_cli.local.orphan import end_leftover
 from muster_cli.local.folder import FOLDER, is_running
+from muster_cli.local.orphan import end_orphan
+from muster_cli.view.console import interruptible
 from muster_protocol.errors import Misconfigured
 
 
@@ -30,7 +30,7 @@ async def reset(given: Namespace) -> int:
         await _remove_streams(url)
     if FOLDER.exists():
         for folder in (FOLDER, FOLDER / "demo"):
-            end_leftover(folder.resolve() / "nats")
+            end_orphan(folder.resolve() / "nats")
         shutil.rmtree(FOLDER)
     print(f"removed {' and '.join(removed)}")
     return Exit.DONE
@@ -40,8 +40,8 @@ def _is_sure(removed: list[str]) -> bool:
     if not sys.stdin.isatty():
         return False
     with interruptible():
-        said = input(f"Remove {' and '.join(removed)}, with everything in it? [y/N] ")
-    return said.strip().lower() in ("y", "yes")
+        notice = input(f"Remove {' and '.join(removed)}, with everything in it? [y/N] ")
+    return notice.strip().lower() in ("y", "yes")
 
 
 async def _remove_streams(url: str) -> None:

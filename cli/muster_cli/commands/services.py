@@ -56,9 +56,9 @@ async def provision(given: Namespace) -> int:
         await topology.provision(bus, topology.Settings(replicas=given.replicas), [team.team], team.tags)
     finally:
         await bus.close()
-    said = {"nats_url": nats_url(), "team": team.team, "tags": team.tags, "replicas": given.replicas}
+    notice = {"nats_url": nats_url(), "team": team.team, "tags": team.tags, "replicas": given.replicas}
     text = f"team {team.team} is provisioned at {nats_url()}: tags {', '.join(team.tags)}"
-    print(json.dumps(said) if given.json else text)
+    print(json.dumps(notice) if given.json else text)
     return Exit.DONE
 
 
@@ -66,8 +66,8 @@ def make_supervisor(bus: Bus, team: Team, say: Say = log.info) -> Service:
     from muster_supervisor.supervisor import Supervisor
 
     model = choose_model(team.supervisor.model, os.environ, team.prices, team.supervisor.offline_seconds)
-    if model.said:
-        say(model.said)
+    if model.notice:
+        say(model.notice)
     return Supervisor(bus, team, model)
 
 
@@ -77,8 +77,8 @@ def make_worker(bus: Bus, team: Team, roles: list[str] | None, slots: int | None
 
     chosen = [team.role(name) for name in roles] if roles else team.roles
     executor = Executor(team, os.environ, [role.name for role in chosen])
-    for said in executor.said:
-        say(said)
+    for notice in executor.notice:
+        say(notice)
     return Worker(bus, executor, slots or sum(role.slots for role in chosen))
 
 

@@ -8,14 +8,14 @@ from typing import Any
 from rich.table import Table
 
 from muster_bus.topology import teams_provisioned
-from muster_cli.view.console import console
-from muster_cli.exits import Exit
-from muster_cli.view.explain import explain
 from muster_cli.connect import connect
+from muster_cli.exits import Exit
 from muster_cli.live import live_tags, live_workers
-from muster_cli.view.requests import ended_requests, open_requests
 from muster_cli.local.folder import http_url, nats_url
+from muster_cli.view.console import console
+from muster_cli.view.explain import explain
 from muster_cli.view.render import show_answer, tasks_of
+from muster_cli.view.requests import ended_requests, open_requests
 from muster_client import Client
 from muster_client.queue import check_known
 from muster_protocol.errors import Misconfigured
@@ -40,8 +40,8 @@ async def cancel(given: Namespace) -> int:
         is_over = state.answer is not None
         if not is_over:
             await client.cancel(given.id, given.reason)
-        said = f"{given.id} is over already" if is_over else f"{given.id} ends now; its answer keeps what is done"
-        print(json.dumps({"request_id": state.request_id, "cancelled": not is_over}) if given.json else said)
+        notice = f"{given.id} is over already" if is_over else f"{given.id} ends now; its answer keeps what is done"
+        print(json.dumps({"request_id": state.request_id, "cancelled": not is_over}) if given.json else notice)
         return Exit.DONE
 
 
@@ -52,8 +52,8 @@ async def _one(client: Client, name: str, is_json: bool) -> int:
         _write(_document(state, why))
         return Exit.DONE
     out = console()
-    if state.made is not None:
-        out.print(state.made.plan.goal or state.made.text, style="bold", markup=False, highlight=False)
+    if state.plan_entry is not None:
+        out.print(state.plan_entry.plan.goal or state.plan_entry.text, style="bold", markup=False, highlight=False)
         out.print(tasks_of(state))
     if state.answer is not None and state.answer.text:
         show_answer(out, state.answer)

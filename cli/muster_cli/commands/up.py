@@ -12,14 +12,10 @@ from pathlib import Path
 
 from muster_agent.team.file import Team, load_team
 from muster_bus import settings, telemetry, topology
+from muster_bus.background import supervised
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server, is_free, keep_running
-from muster_bus.background import owned
 from muster_bus.service import GRACE_SECONDS, Service, run_until_signal, set_up_logging, stop_within
-from muster_cli.view.console import console
-from muster_cli.exits import Exit
-from muster_cli.local.orphan import end_leftover, pid_option
-from muster_cli.local.folder import FOLDER, Address, Lock, command, forget_address, write_address
 from muster_cli.commands.services import (
     HTTP_HOST,
     HTTP_PORT,
@@ -29,7 +25,11 @@ from muster_cli.commands.services import (
     make_supervisor,
     make_worker,
 )
+from muster_cli.exits import Exit
+from muster_cli.local.folder import FOLDER, Address, Lock, command, forget_address, write_address
+from muster_cli.local.orphan import end_orphan, pid_option
 from muster_cli.local.team_file import team_file
+from muster_cli.view.console import console
 from muster_protocol.errors import Misconfigured
 from muster_protocol.headers import Sender
 
@@ -60,7 +60,7 @@ Ctrl-C stops it; what was asked is kept in {folder}.
 """
 
 
-class House:
+class ServiceGroup:
     """All services of one process, started and stopped as one."""
 
     def __init__(self, services: Sequence[Service]) -> None:
@@ -68,8 +68,8 @@ class House:
         self.bus = services[0].bus
 
     @property
-    def turned_at(self) -> float:
-        return min(service.turned_at for service in self._services)
+    def last_turn_at(self) -> float:
+        return min(service.last_turn_at for service in self._services)
 
     async def start(self) -> None:
         await asyncio.gather(*(service.start() for service in self._services))
@@ -89,20 +89,20 @@ async def up(given: Namespace) -> int:
         set_up_logging("muster", "up")
         telemetry.start("up", "up")
         store = FOLDER.resolve() / "nats"
-        if end_leftover(store):
+        if end_orphan(store):
             log.warning("a killed `muster up` left its nats-server behind; it is stopped, and its files are taken over")
         server = await _broker(store, given.port)
         try:
             http_port = free_port_near(given.http_port, usual, "--http-port", host)
-            said: dict[str, None] = {}  # in order, and each thing once
-            house = await _house(server.url, team, given.slots, (host, http_port), said.setdefault)
+            notice: dict[str, None] = {}  # in order, and each thing once
+            group = await _service_group(server.url, team, given.slots, (host, http_port), notice.setdefault)
             address = Address(server.url, reachable(host, http_port), team.team, os.getpid())
             notes = (_note(server.url, NATS_PORT, given.port), _note(address.http_url, usual, given.http_port))
 
             def welcome() -> None:
-                _welcome(team, address, tuple(said), notes, time.monotonic() - began)
+                _welcome(team, address, tuple(notice), notes, time.monotonic() - began)
 
-            await _stay(house, server, grace_seconds, welcome)
+            await _stay(group, server, grace_seconds, welcome)
         finally:
             forget_address(FOLDER)
             await server.stop()
@@ -124,13 +124,13 @@ async def _broker(store: Path, given: int | None) -> Server:
         return server
 
 
-async def _house(url: str, team: Team, slots: int | None, http: tuple[str, int], say: Say) -> House:
+async def _service_group(url: str, team: Team, slots: int | None, http: tuple[str, int], say: Say) -> ServiceGroup:
     """Connect each service under its own name, and provision."""
     name = secrets.token_hex(2)
     buses = [await Bus.connect(url, Sender(service, name)) for service in ("supervisor", "worker", "coordinator")]
     try:
         await topology.provision(buses[0], topology.Settings(), [team.team], team.tags)
-        return House(
+        return ServiceGroup(
             [
                 make_supervisor(buses[0], team, say),
                 make_worker(buses[1], team, None, slots, say),
@@ -143,15 +143,15 @@ async def _house(url: str, team: Team, slots: int | None, http: tuple[str, int],
         raise
 
 
-async def _stay(house: House, server: Server, grace_seconds: float, welcome: Callable[[], None]) -> None:
-    guard = owned(keep_running(server, LOOK_SECONDS), "the watch over nats-server")
+async def _stay(group: ServiceGroup, server: Server, grace_seconds: float, welcome: Callable[[], None]) -> None:
+    guard = supervised(keep_running(server, LOOK_SECONDS), "the watch over nats-server")
     try:
-        await run_until_signal(house, grace_seconds=grace_seconds, ready=welcome)
+        await run_until_signal(group, grace_seconds=grace_seconds, ready=welcome)
     finally:
         guard.cancel()
 
 
-def _welcome(team: Team, address: Address, said: tuple[str, ...], notes: tuple[str, str], seconds: float) -> None:
+def _welcome(team: Team, address: Address, notice: tuple[str, ...], notes: tuple[str, str], seconds: float) -> None:
     write_address(FOLDER, address)
     text = WELCOME.format(
         muster=command(),
@@ -163,7 +163,7 @@ def _welcome(team: Team, address: Address, said: tuple[str, ...], notes: tuple[s
         http=address.http_url,
         http_note=notes[1],
         folder=FOLDER.resolve(),
-        model="; ".join(said) or "as the team file says",
+        model="; ".join(notice) or "as the team file says",
         body=json.dumps({"text": "Compare AWS and Azure"} | ({} if team.team == "default" else {"team": team.team})),
     )
     console().print(text, highlight=False, soft_wrap=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from muster_agent.team.file import load_team
 from muster_bus import topology
+from muster_bus.background import supervised
 from muster_bus.embedded import Server, free_port, keep_running
-from muster_bus.background import owned
-from muster_cli.local.orphan import end_leftover, pid_option
 from muster_cli.connect import connect
+from muster_cli.local.orphan import end_orphan, pid_option
 from muster_cli.local.processes import Processes
 from muster_cli.local.team_file import sample_team_file
 from muster_client import Client
@@ -28,7 +28,7 @@ ENVIRONMENT = {
 }
 
 
-class Stage:
+class DemoEnvironment:
     """Everything that the demo runs."""
 
     def __init__(self, folder: Path, supervisors: int, workers: int = 2) -> None:
@@ -69,7 +69,7 @@ class Stage:
     def restart_broker(self, pause_seconds: float) -> None:
         """Kill it now; it comes back by itself, on the same port and the same files."""
         self.server.kill()
-        self._restarting = owned(keep_running(self.server, pause_seconds), "the watch over nats-server")
+        self._restarting = supervised(keep_running(self.server, pause_seconds), "the watch over nats-server")
 
     async def stop(self) -> None:
         """Nothing is left running."""
@@ -84,7 +84,7 @@ class Stage:
 
 def _empty(folder: Path) -> None:
     """A fresh folder; the server of a demo that was killed ends first."""
-    end_leftover(folder / "nats")
+    end_orphan(folder / "nats")
     for path in folder.iterdir():
         if path.name in KEPT:
             continue

@@ -5,8 +5,8 @@ from collections import Counter
 from rich.console import Console
 
 from muster_bus.log import read_log
+from muster_cli.demo.environment import DemoEnvironment
 from muster_cli.view.board import Board, name_of
-from muster_cli.demo.environment import Stage
 from muster_protocol.fold import TaskStatus, fold
 from muster_protocol.messages import Answer, Result, ResultStatus
 
@@ -16,22 +16,24 @@ BROKER_PAUSE_SECONDS = 1.0
 class Fault:
     """Kills one process with SIGKILL, once, as soon as some tasks are done and others run."""
 
-    def __init__(self, what: str, stage: Stage) -> None:
+    def __init__(self, what: str, stage: DemoEnvironment) -> None:
         self._what = what
         self._stage = stage
         self.told = ""
 
-    def strike(self, board: Board) -> str | None:
+    def kill_once(self, board: Board) -> str | None:
         """Asked after everything that happens; returns what was done."""
-        if self.told or not board.hands:
+        if self.told or not board.assignments:
             return None
         if not any(task.status is TaskStatus.DONE for task in board.state.tasks.values()):
             return None
-        running = ", ".join(board.hands)
+        running = ", ".join(board.assignments)
         match self._what:
             case "worker":
-                victim = name_of(next(iter(board.hands.values())).worker)
-                running = ", ".join(task for task, hand in board.hands.items() if name_of(hand.worker) == victim)
+                victim = name_of(next(iter(board.assignments.values())).worker)
+                running = ", ".join(
+                    task for task, assignment in board.assignments.items() if name_of(assignment.worker) == victim
+                )
                 self.told = f"⚡ {self._kill(victim)} while it works on {running}; the other worker has to finish it"
             case "supervisor":
                 owner = f"supervisor-{board.state.owner}"
@@ -49,9 +51,9 @@ class Fault:
         return f"kill -9 {pid}: {name}"
 
 
-async def is_whole(out: Console, stage: Stage, request_id: str, fault: Fault) -> bool:
+async def verify(out: Console, stage: DemoEnvironment, request_id: str, fault: Fault) -> bool:
     """Read the stream and count: one answer, and one counted result for each task."""
-    entries = await read_log(stage.client.bus, request_id, fresh=True)
+    entries = await read_log(stage.client.bus, request_id, from_leader=True)
     state = fold(request_id, entries)
     answers = sum(isinstance(entry.body, Answer) for entry in entries)
     results = [entry.body for entry in entries if isinstance(entry.body, Result)]

@@ -17,7 +17,7 @@ def pid_option(folder: Path) -> str:
     return f'pid_file: "{(folder / "nats.pid").as_posix()}"\n'
 
 
-def end_leftover(folder: Path) -> bool:
+def end_orphan(folder: Path) -> bool:
     """End the server that still works on these files, if there is one. Only for who holds the folder's lock."""
     try:
         pid = int((folder / "nats.pid").read_text())

@@ -24,7 +24,7 @@ def find_team_file(given: str | None, env: Mapping[str, str], here: Path, packag
 
 def sample_team_file(package: Path) -> Path:
     """Inside an installed wheel, or at the root of the source tree."""
-    for root in (package, *package.parents[:2]):
+    for root in (package, *package.parents[:3]):
         if (root / SAMPLE).is_file():
             return root / SAMPLE
     raise Invalid("the sample team is not installed here; name a team file", "--team")

@@ -12,7 +12,7 @@ from muster_protocol.messages import (
     Dispatched,
     Event,
     HandedBack,
-    PlanMade,
+    PlanRecorded,
     Progress,
     Reserved,
     Result,
@@ -28,7 +28,7 @@ CALM_SECONDS = 1.0  # a role may tell every step: of each task one line in this 
 
 
 @dataclass(frozen=True, slots=True)
-class Hand:
+class Assignment:
     """Who works on a task, since when by the watcher's clock, and what was said about it last."""
 
     worker: str
@@ -42,10 +42,10 @@ class Board:
     """Feed it entries and events in the order in which they come."""
 
     state: RequestState
-    hands: dict[str, Hand] = field(default_factory=dict[str, Hand])
+    assignments: dict[str, Assignment] = field(default_factory=dict[str, Assignment])
     told_at: dict[str, float] = field(default_factory=dict[str, float])
 
-    def entered(self, entry: Entry) -> str | None:
+    def apply_entry(self, entry: Entry) -> str | None:
         """Fold an entry; returns a line about it when it is news."""
         if entry.sequence <= self.state.last_sequence:
             return None
@@ -54,7 +54,7 @@ class Board:
         match entry.body:
             case Taken() as taken:
                 news = self._taken(taken, previous)
-            case PlanMade() as made if self.state.made is made:
+            case PlanRecorded() as plan_entry if self.state.plan_entry is plan_entry:
                 news = f"plan    {len(self.state.tasks)} tasks"
             case Result() as result:
                 news = self._result(result)
@@ -64,18 +64,18 @@ class Board:
                 news = f"■ {decision.decision} by {decision.by} {decision.reason}".rstrip()
             case Answer() as answer if self.state.answer is answer:
                 news = f"answer  {answer.status.value}"
-            case PlanMade() | Answer() | Reserved() | Dispatched():
+            case PlanRecorded() | Answer() | Reserved() | Dispatched():
                 news = None
             case _:
                 assert_never(entry.body)
         return news
 
-    def heard(self, event: Event, now: float) -> str | None:
+    def apply_event(self, event: Event, now: float) -> str | None:
         match event:
             case Started():
                 return self._started(event, now)
             case HandedBack():
-                self.hands.pop(event.task_id, None)
+                self.assignments.pop(event.task_id, None)
                 return f"↩ {event.task_id}  handed back by {name_of(event.worker)}"
             case ConflictFound():
                 return f"⚠ {event.task_id}  {event.what}: {name_of(event.first)} and {name_of(event.second)}"
@@ -98,8 +98,8 @@ class Board:
     def _started(self, event: Started, now: float) -> str | None:
         if self._is_done(event.task_id):
             return None
-        before = self.hands.get(event.task_id)
-        self.hands[event.task_id] = Hand(event.worker, event.attempt, now)
+        before = self.assignments.get(event.task_id)
+        self.assignments[event.task_id] = Assignment(event.worker, event.attempt, now)
         again = "" if before is None else f", after {name_of(before.worker)}"
         return f"→ {event.task_id}  {name_of(event.worker)} as {event.role}{again}"
 
@@ -107,8 +107,8 @@ class Board:
         text = _line(text)
         if self._is_done(task_id) or not text:
             return None
-        if (hand := self.hands.get(task_id)) is not None:
-            self.hands[task_id] = replace(hand, said=text)
+        if (assignment := self.assignments.get(task_id)) is not None:
+            self.assignments[task_id] = replace(assignment, said=text)
         if now - self.told_at.get(task_id, -inf) < CALM_SECONDS:
             return None
         self.told_at[task_id] = now
@@ -122,7 +122,7 @@ class Board:
     def _result(self, result: Result) -> str | None:
         if not self.state.is_counted(result):
             return f"≈ {result.task_id}  a second result of attempt {result.attempt}, not counted"
-        self.hands.pop(result.task_id, None)
+        self.assignments.pop(result.task_id, None)
         if result.status is ResultStatus.DONE:
             return f"✓ {result.task_id}  {result.seconds:.1f} s by {name_of(result.worker)}"
         reason = result.error.message if result.error else result.status.value

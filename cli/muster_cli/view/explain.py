@@ -20,7 +20,7 @@ def explain(state: RequestState, now: float, live_tags: Collection[str] | None) 
         return f"ending: {_cancelled(state)}"
     if state.owner is None:
         return _unowned(state)
-    if state.made is None:
+    if state.plan_entry is None:
         return f"planning: {_owner(state)} has taken it and makes a plan"
     return _unserved(state, live_tags) or _waiting(state, now)
 

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from contextlib import aclosing
 
-from muster_bus.background import owned
+from muster_bus.background import supervised
+from muster_cli.exits import exit_of
+from muster_cli.live import live_tags
 from muster_cli.view.board import Board
 from muster_cli.view.console import console
-from muster_cli.exits import exit_of
 from muster_cli.view.explain import explain
-from muster_cli.live import live_tags
 from muster_cli.view.render import ending_of, show_answer
 from muster_cli.view.screen import Screen, screen_for, tell
 from muster_client import Client
@@ -50,12 +50,12 @@ async def watched(
 ) -> Answer:
     """Put everything that happens on the board, until the answer; `then` is asked after each, and may add news."""
     with screen:
-        hints = owned(_hint(client, board, screen), "the hint at what is waited for")
+        hints = supervised(_hint(client, board, screen), "the hint at what is waited for")
         try:
-            async with aclosing(client.happenings(board.state.request_id)) as happenings:
-                async for happening in happenings:
-                    tell(board, screen, happening)
-                    screen.show(then(board), happening.time - (board.state.started_at or happening.time))
+            async with aclosing(client.updates(board.state.request_id)) as updates:
+                async for update in updates:
+                    tell(board, screen, update)
+                    screen.show(then(board), update.time - (board.state.started_at or update.time))
         finally:
             hints.cancel()
     assert board.state.answer is not None

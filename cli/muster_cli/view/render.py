@@ -8,7 +8,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from muster_cli.view.board import Board, Hand, in_order, name_of
+from muster_cli.view.board import Assignment, Board, in_order, name_of
 from muster_protocol.fold import TERMINAL, RequestState, TaskState, TaskStatus
 from muster_protocol.messages import Answer, AnswerStatus
 
@@ -48,7 +48,7 @@ def plan_of(state: RequestState) -> RenderableType:
 def progress_of(board: Board, now: float) -> RenderableType:
     """The plan with what is happening to each task, for a live display."""
     state = board.state
-    if state.made is None:
+    if state.plan_entry is None:
         return Text("  planning …" if state.owner else "  waiting for a supervisor …", "dim")
     table = Table.grid(padding=(0, 2))
     for task_id, depth in _moving(board):
@@ -56,7 +56,7 @@ def progress_of(board: Board, now: float) -> RenderableType:
         mark, style = MARKS[task.status]
         name = Text.assemble(_indent(depth), (f"{mark} ", style), (task_id, style))
         after = Text(_after(task), "dim", no_wrap=True, overflow="ellipsis")
-        table.add_row(name, Text(_tag(task), "magenta"), _doing(task, board.hands.get(task_id), now), after)
+        table.add_row(name, Text(_tag(task), "magenta"), _doing(task, board.assignments.get(task_id), now), after)
     done = sum(task.status is TaskStatus.DONE for task in state.tasks.values())
     return Group(table, Text(f"  {done} of {len(state.tasks)} tasks done", "dim"))
 
@@ -123,11 +123,11 @@ def _moving(board: Board) -> list[tuple[str, int]]:
     return (moving or rows)[:MAX_ROWS]
 
 
-def _doing(task: TaskState, hand: Hand | None, now: float) -> Text:
+def _doing(task: TaskState, assignment: Assignment | None, now: float) -> Text:
     match task.status:
-        case TaskStatus.RUNNING if hand is not None:
-            said = f"  · {hand.said[:MAX_SAID]}" if hand.said else ""
-            return Text(f"{max(0.0, now - hand.since):4.1f} s  {name_of(hand.worker)}{said}", "cyan")
+        case TaskStatus.RUNNING if assignment is not None:
+            said = f"  · {assignment.said[:MAX_SAID]}" if assignment.said else ""
+            return Text(f"{max(0.0, now - assignment.since):4.1f} s  {name_of(assignment.worker)}{said}", "cyan")
         case TaskStatus.RUNNING:
             return Text("queued", "dim")
         case TaskStatus.DONE if task.result is not None:

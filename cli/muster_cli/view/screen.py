@@ -9,7 +9,7 @@ from rich.live import Live
 
 from muster_cli.view.board import Board
 from muster_cli.view.render import plan_of, progress_of
-from muster_client import Happening
+from muster_client import Update
 from muster_protocol.fold import Entry, TaskStatus
 
 TOLD_APART = "↻⚠≈■…⚡⇄"  # what the picture alone does not tell
@@ -45,7 +45,7 @@ class Lines:
         if news is None:
             return
         self._console.print(f"{seconds:6.1f} s  {news}", markup=False, highlight=False, soft_wrap=True)
-        if not self._has_plan and self._board.state.made is not None:
+        if not self._has_plan and self._board.state.plan_entry is not None:
             self._has_plan = True
             self._console.print(plan_of(self._board.state))
 
@@ -100,7 +100,7 @@ def screen_for(console: Console, board: Board) -> Screen:
     return Redrawn(console, board) if console.is_terminal else Lines(console, board)
 
 
-def tell(board: Board, screen: Screen, happening: Happening) -> None:
+def tell(board: Board, screen: Screen, update: Update) -> None:
     """Put something that happened on the board and show it."""
-    news = board.entered(happening) if isinstance(happening, Entry) else board.heard(happening.body, time.monotonic())
-    screen.show(news, happening.time - (board.state.started_at or happening.time))
+    news = board.apply_entry(update) if isinstance(update, Entry) else board.apply_event(update.body, time.monotonic())
+    screen.show(news, update.time - (board.state.started_at or update.time))

@@ -30,7 +30,7 @@ class Meter:
     tool_calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
 
-def fitted(ask: Ask, model: Model, spent: Usage, limit: Limit) -> Ask:
+def within_budget(ask: Ask, model: Model, spent: Usage, limit: Limit) -> Ask:
     """The same ask with an answer no longer than what is left can pay for; an error when nothing useful fits."""
     if not model.is_llm or (limit.tokens is None and limit.usd is None):
         return ask

@@ -31,7 +31,7 @@ class Context:
     tool_used: Callable[[str, float, str | None], None] = _nobody
 
 
-def imported(path: str, folder: Path) -> Callable[..., Any]:
+def load_function(path: str, folder: Path) -> Callable[..., Any]:
     """The function behind `package.module:function`; modules beside the team file are found as well."""
     module_name, _, name = path.partition(":")
     if str(folder) not in sys.path:
@@ -50,7 +50,7 @@ def imported(path: str, folder: Path) -> Callable[..., Any]:
     return function
 
 
-async def called(function: Callable[..., Any], *arguments: object, **named: object) -> Any:
+async def call(function: Callable[..., Any], *arguments: object, **named: object) -> Any:
     """What it returns: an async one runs here, a plain one in a thread, and what that leaves to await is awaited."""
     if inspect.iscoroutinefunction(function):
         return await function(*arguments, **named)

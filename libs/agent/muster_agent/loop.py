@@ -4,10 +4,10 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 
-from muster_agent.budget import Meter, fitted
+from muster_agent.budget import Meter, within_budget
 from muster_agent.errors import Unfinished
-from muster_agent.models.port import Ask, Model, Reply, ToolCall, ToolOutput, Turn, WorkBrief, finished
-from muster_agent.models.retry import ask_patiently
+from muster_agent.models.port import Ask, Model, Reply, ToolCall, ToolOutput, Turn, WorkBrief, require_complete
+from muster_agent.models.retry import ask_with_retry
 from muster_agent.tools.tool import Tool, explained
 
 MAX_TURNS = 10  # the book's safety limit: a model that needs more is going round in circles
@@ -18,9 +18,9 @@ async def work(model: Model, brief: WorkBrief, tools: Mapping[str, Tool], meter:
     """The model's answer. What it cost, also when this raises, is in the meter."""
     ask = Ask(brief, tools=tuple(tool.spec for tool in tools.values()))
     for _ in range(MAX_TURNS):
-        reply = await ask_patiently(model, fitted(ask, model, meter.usage, meter.limit))
+        reply = await ask_with_retry(model, within_budget(ask, model, meter.usage, meter.limit))
         meter.usage += reply.usage
-        if not finished(reply).tool_calls:
+        if not require_complete(reply).tool_calls:
             return reply.text
         ask = ask.after(await _turn(reply, tools, meter, tool_used))
     raise Unfinished(f"no answer after {MAX_TURNS} turns of tool calls; the task may be too large for one worker")

@@ -9,7 +9,7 @@ from typing import Any
 log = logging.getLogger("muster.bus")
 
 
-def owned(coroutine: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
+def supervised(coroutine: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
     """Run it beside the caller, who keeps the task and cancels it; an error that ends it is logged as a bug."""
     task = asyncio.get_running_loop().create_task(coroutine)
     task.add_done_callback(partial(_ended, what))

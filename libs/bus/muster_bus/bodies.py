@@ -87,7 +87,7 @@ class Bodies:
         info = await (await self._open()).get_info(name)
         if not info.nuid or not info.nuid.isalnum() or (info.size or 0) > MAX_BODY:
             raise Invalid(f"{name} is no body of at most {MAX_BODY} bytes", h.BODY_REF)
-        chunks = await read_subject(self._nc, f"OBJ_{BUCKET}", f"$O.{BUCKET}.C.{info.nuid}", fresh=True)
+        chunks = await read_subject(self._nc, f"OBJ_{BUCKET}", f"$O.{BUCKET}.C.{info.nuid}", from_leader=True)
         return b"".join(chunk.data for chunk in chunks)
 
     async def _open(self) -> ObjectStore:

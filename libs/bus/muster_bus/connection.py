@@ -12,10 +12,10 @@ from nats.errors import Error as NatsError
 
 from muster_bus.bodies import MAX_INLINE, Bodies, check_size
 from muster_bus.clock import BrokerClock
+from muster_bus.nats_fast import Incoming, Listener, WireClient
 from muster_bus.publish import Outgoing, Publisher, Stored
 from muster_bus.reports import Reports, Source
 from muster_bus.telemetry import inject
-from muster_bus.nats_fast import Heard, Hearer, WireClient
 from muster_protocol import headers as h
 from muster_protocol.errors import BrokerAway, Invalid
 from muster_protocol.headers import Sender, headers_of
@@ -29,7 +29,7 @@ CANCEL_SECONDS = 0.05
 PING_SECONDS = 5  # two missed pings: a dead peer is noticed after ten seconds instead of four minutes
 PENDING_BYTES = 8 * 1024 * 1024  # what is buffered while the broker is away; more is refused
 
-__all__ = ["Bus", "Heard"]
+__all__ = ["Bus", "Incoming"]
 
 
 class Bus:
@@ -88,10 +88,10 @@ class Bus:
         message: Message,
         *,
         request_id: str,
-        once: str | None,
+        message_id: str | None,
         term: int | None = None,
         expected: int | None = None,
-        patience: float | None = None,
+        give_up_after: float | None = None,
         carrier: Mapping[str, str] | None = None,
         sender: Sender | None = None,
     ) -> Stored:
@@ -99,18 +99,18 @@ class Bus:
 
         Without an id (`once=None`) a retry may store it twice: for messages that are safe to repeat.
         """
-        headers = headers_of(message, sender or self.sender, request_id, once or "", term)
-        if once is None:
+        headers = headers_of(message, sender or self.sender, request_id, message_id or "", term)
+        if message_id is None:
             del headers[h.MESSAGE_ID]
         body = await self._body(message, headers)
         inject(headers, carrier)
-        return await self.publisher.store(subject, body, headers, expected=expected, patience=patience)
+        return await self.publisher.store(subject, body, headers, expected=expected, give_up_after=give_up_after)
 
     async def outgoing(
-        self, subject: str, message: Message, *, request_id: str, once: str, carrier: Mapping[str, str] | None
+        self, subject: str, message: Message, *, request_id: str, message_id: str, carrier: Mapping[str, str] | None
     ) -> Outgoing:
         """A message ready to be stored with others by `store_all`; opened under the span that sends it."""
-        headers = headers_of(message, self.sender, request_id, once)
+        headers = headers_of(message, self.sender, request_id, message_id)
         body = await self._body(message, headers)
         inject(headers, carrier)
         return subject, body, headers
@@ -118,17 +118,21 @@ class Bus:
     async def store_all(self, messages: Sequence[Outgoing]) -> list[Stored]:
         return await self.publisher.store_all(messages)
 
-    async def store_raw(self, subject: str, body: bytes, headers: Mapping[str, str], patience: float | None) -> Stored:
+    async def store_raw(
+        self, subject: str, body: bytes, headers: Mapping[str, str], give_up_after: float | None
+    ) -> Stored:
         """Store bytes that somebody else composed, such as a key's value; the sender is added."""
         headers = {**headers, h.SENDER: str(self.sender)}
-        return await self.publisher.store(subject, body, headers, patience=patience)
+        return await self.publisher.store(subject, body, headers, give_up_after=give_up_after)
 
-    def tell(self, subject: str, message: Message, *, request_id: str, once: str, sender: Sender | None = None) -> None:
+    def tell(
+        self, subject: str, message: Message, *, request_id: str, message_id: str, sender: Sender | None = None
+    ) -> None:
         """Say something that nobody waits for; dropped and counted when the broker is away."""
         if not self.connected.is_set():
             self.counters["events dropped"] += 1
             return
-        headers = headers_of(message, sender or self.sender, request_id, once)
+        headers = headers_of(message, sender or self.sender, request_id, message_id)
         inject(headers, None)
         try:
             self.nc.post(subject, message.body(), headers=headers)
@@ -147,9 +151,9 @@ class Bus:
         check_size(headers, data)
         return data
 
-    async def subscribe(self, subject: str, hear: Hearer) -> Subscription:
+    async def subscribe(self, subject: str, listener: Listener) -> Subscription:
         """Hear what is said on a subject. Whoever hears takes note at once; what has to wait is left to a loop."""
-        return await self.nc.listen(subject, hear)
+        return await self.nc.listen(subject, listener)
 
     async def unsubscribe(self, subscription: Subscription) -> None:
         """Hear no more; a connection that is gone hears nothing anyway."""
@@ -171,11 +175,11 @@ class Bus:
         self._reports.close()
         self.publisher.close()
         await self.flush(1.0)
-        self._say_what_went_wrong()
+        self._log_counters()
         self.connected.clear()
         await _close(self.nc)
 
-    def _say_what_went_wrong(self) -> None:
+    def _log_counters(self) -> None:
         """One line at the end, for whoever asks next morning whether the broker was well; none when it was."""
         counted = self.counters + Counter({"publishes tried again": self.publisher.retries})
         if counted:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from muster_bus.connection import Bus
-from muster_bus.publish import Lost
+from muster_bus.publish import CompareAndSetLost
 from muster_bus.read import read_subject
 
 DELETED = "KV-Operation"
@@ -32,16 +32,16 @@ class Bucket:
     async def all(self) -> list[Value]:
         return await self._read(f"$KV.{self._name}.>")
 
-    async def put(self, key: str, data: bytes, *, patience: float = 5.0) -> int:
-        stored = await self._bus.store_raw(f"$KV.{self._name}.{key}", data, {}, patience)
+    async def put(self, key: str, data: bytes, *, give_up_after: float = 5.0) -> int:
+        stored = await self._bus.store_raw(f"$KV.{self._name}.{key}", data, {}, give_up_after)
         return stored.sequence
 
-    async def compare_and_set(self, key: str, data: bytes, revision: int, *, patience: float = 5.0) -> int | None:
+    async def compare_and_set(self, key: str, data: bytes, revision: int, *, give_up_after: float = 5.0) -> int | None:
         """Write over exactly this revision (0: none yet); None when somebody was faster."""
         headers = {"Nats-Expected-Last-Subject-Sequence": str(revision)}
         try:
-            stored = await self._bus.store_raw(f"$KV.{self._name}.{key}", data, headers, patience)
-        except Lost:
+            stored = await self._bus.store_raw(f"$KV.{self._name}.{key}", data, headers, give_up_after)
+        except CompareAndSetLost:
             return None
         return stored.sequence
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from nats.errors import Error as NatsError
 
-from muster_bus.nats_fast import Heard, WireClient
+from muster_bus.nats_fast import Incoming, WireClient
 
 log = logging.getLogger("muster.bus")
 
@@ -36,7 +36,7 @@ class Delivery:
     lease: "Lease" = field(repr=False)
 
     @classmethod
-    def of(cls, message: Heard, keeper: "Keeper") -> "Delivery":
+    def of(cls, message: Incoming, keeper: "LeaseKeeper") -> "Delivery":
         parts = message.reply.split(".")
         if len(parts) > 9:  # with domain and account hash
             parts = parts[2:]
@@ -59,7 +59,7 @@ class Lease:
 
     __slots__ = ("_keeper", "confirmed_at", "is_settled", "reply", "sent_at")
 
-    def __init__(self, keeper: "Keeper", reply: str) -> None:
+    def __init__(self, keeper: "LeaseKeeper", reply: str) -> None:
         self._keeper = keeper
         self.reply = reply
         self.confirmed_at = self.sent_at = time.monotonic()
@@ -96,7 +96,7 @@ class Lease:
         return True
 
 
-class Keeper:
+class LeaseKeeper:
     """Keeps all leases of one ack wait alive: one loop and one inbox, however many leases."""
 
     def __init__(self, nc: WireClient, ack_wait: float) -> None:
@@ -153,7 +153,7 @@ class Keeper:
         for task in self._sending:
             task.cancel()
 
-    def _on_confirmed(self, message: Heard) -> None:
+    def _on_confirmed(self, message: Incoming) -> None:
         beat = self._beats.get(message.subject.rsplit(".", 1)[1])
         if beat is None or beat[2].done():
             return

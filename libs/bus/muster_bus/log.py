@@ -14,16 +14,16 @@ from nats.errors import Error as NatsError
 
 from muster_bus.bodies import inline
 from muster_bus.connection import Bus
-from muster_bus.publish import Lost, Stored
+from muster_bus.nats_fast import Incoming
+from muster_bus.publish import CompareAndSetLost, Stored
 from muster_bus.read import Raw, read_subject, timestamp
 from muster_bus.reports import Source
-from muster_bus.nats_fast import Heard
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
-from muster_protocol.headers import checked_kind, checked_sender
 from muster_protocol.fold import Entry, RequestState
-from muster_protocol.messages import LOG_KINDS, Answer, LogBody, PlanMade, Taken
+from muster_protocol.headers import require_kind, require_sender
+from muster_protocol.messages import LOG_KINDS, Answer, LogBody, PlanRecorded, Taken
 
 log = logging.getLogger("muster.bus")
 
@@ -45,7 +45,7 @@ class RequestLog:
         self.carrier = carrier
         self.request_id = request_id
         self.state = RequestState(request_id)
-        self.foreign_kind: str | None = None  # written by a newer supervisor: not ours to understand
+        self.unknown_kind: str | None = None  # written by a newer supervisor: not ours to understand
 
     async def open(self) -> None:
         """Listen for new entries. What is there already shows as a gap at the first one, or by `refresh`."""
@@ -62,19 +62,19 @@ class RequestLog:
             log.debug("could not unsubscribe: %s", error)
         self._subscription = None
 
-    async def append(self, body: LogBody, *, once: str, term: int = 0) -> int:
+    async def append(self, body: LogBody, *, message_id: str, term: int = 0) -> int:
         """Add an entry and fold up to it; returns its sequence."""
-        stored = await self._write(body, once, term)
+        stored = await self._write(body, message_id, term)
         return stored.sequence
 
-    async def compare_and_set(self, body: Taken | PlanMade | Answer, *, term: int) -> bool:
+    async def compare_and_set(self, body: Taken | PlanRecorded | Answer, *, term: int) -> bool:
         """Add an entry only if nothing came after what was folded. False: re-read and decide anew."""
         # The id is unique to this try: in a cluster a known id would hide a lost compare-and-set as a duplicate.
-        once = f"{self.request_id}.{body.kind}.{self._bus.sender.instance}.{secrets.token_hex(4)}"
+        message_id = f"{self.request_id}.{body.kind}.{self._bus.sender.instance}.{secrets.token_hex(4)}"
         seen = self.state.last_sequence
         try:
-            stored = await self._write(body, once, term, expected=self.state.last_sequence)
-        except Lost:
+            stored = await self._write(body, message_id, term, expected=self.state.last_sequence)
+        except CompareAndSetLost:
             await self._read_past(seen)
             return False
         if stored.is_duplicate:
@@ -90,22 +90,22 @@ class RequestLog:
                 return
             await asyncio.sleep(CATCH_UP_SECONDS)
 
-    async def _write(self, body: LogBody, once: str, term: int, expected: int | None = None) -> Stored:
+    async def _write(self, body: LogBody, message_id: str, term: int, expected: int | None = None) -> Stored:
         """Store an entry and fold everything up to it."""
-        self._own[once] = body
+        self._own[message_id] = body
         try:
             stored = await self._bus.store(
                 subjects.results(self.request_id),
                 body,
                 request_id=self.request_id,
-                once=once,
+                message_id=message_id,
                 term=term,
                 expected=expected,
                 carrier=self.carrier,
             )
             await self.catch_up(stored.sequence)
         finally:
-            self._own.pop(once, None)
+            self._own.pop(message_id, None)
         return stored
 
     async def catch_up(self, sequence: int) -> None:
@@ -121,13 +121,13 @@ class RequestLog:
         if self.state.last_sequence < sequence:
             await self.refresh()
 
-    async def refresh(self, *, fresh: bool = True) -> None:
+    async def refresh(self, *, from_leader: bool = True) -> None:
         """Read everything that is new: at the leader, or from any replica when a little late will do."""
         async with self._reading:
             self._has_gap = False
             subject, after = subjects.results(self.request_id), self.state.last_sequence
             try:
-                for raw in await read_subject(self._bus.nc, STREAM, subject, after, fresh=fresh):
+                for raw in await read_subject(self._bus.nc, STREAM, subject, after, from_leader=from_leader):
                     await self._fold(raw)
             except BaseException:
                 self._has_gap = True  # what was not read is still missing
@@ -152,7 +152,7 @@ class RequestLog:
         """Something outside the log changed."""
         self._changed.set()
 
-    def _on_live(self, message: Heard) -> None:
+    def _on_live(self, message: Incoming) -> None:
         headers = message.headers or {}
         sequence = int(headers.get("Nats-Sequence", "0"))
         if sequence <= self.state.last_sequence:
@@ -179,7 +179,7 @@ class RequestLog:
             entry = await read_entry(self._bus, raw)
         except Invalid as reason:
             if reason.where == h.KIND and h.is_owner(raw.headers.get(h.SENDER, "")):
-                self.foreign_kind = raw.headers.get(h.KIND)
+                self.unknown_kind = raw.headers.get(h.KIND)
             self.state.last_sequence = max(self.state.last_sequence, raw.sequence)
             source = Source.of_raw(STREAM, raw)
             await self._bus.report(str(reason), source, request_id=self.request_id)
@@ -189,26 +189,26 @@ class RequestLog:
 
 async def read_entry(bus: Bus, raw: Raw) -> Entry:
     """A stored message as a log entry, or the reason why it is none."""
-    checked_sender(raw.headers)
-    kind = checked_kind(raw.headers, LOG_KINDS)
+    require_sender(raw.headers)
+    kind = require_kind(raw.headers, LOG_KINDS)
     return entry_of(raw, kind.read(await bus.body_of(raw.headers, raw.data)))
 
 
 def entry_of(raw: Raw, body: LogBody) -> Entry:
     term = raw.headers.get(h.TERM, "0")
     term = int(term) if len(term) < 19 and term.isdecimal() else 0
-    return Entry(raw.sequence, raw.time, checked_sender(raw.headers), term, body)
+    return Entry(raw.sequence, raw.time, require_sender(raw.headers), term, body)
 
 
 def body_here(raw: Raw) -> LogBody:
     """What a message says, if it brought its body with it."""
-    return checked_kind(raw.headers, LOG_KINDS).read(inline(raw.headers, raw.data))
+    return require_kind(raw.headers, LOG_KINDS).read(inline(raw.headers, raw.data))
 
 
-async def read_log(bus: Bus, request_id: str, after: int = 0, *, fresh: bool = False) -> list[Entry]:
+async def read_log(bus: Bus, request_id: str, after: int = 0, *, from_leader: bool = False) -> list[Entry]:
     """The entries of a log, without those that cannot be read."""
     entries: list[Entry] = []
-    for raw in await read_subject(bus.nc, STREAM, subjects.results(request_id), after, fresh=fresh):
+    for raw in await read_subject(bus.nc, STREAM, subjects.results(request_id), after, from_leader=from_leader):
         try:
             entries.append(await read_entry(bus, raw))
         except Invalid as reason:

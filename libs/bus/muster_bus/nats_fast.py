@@ -26,7 +26,7 @@ _SPACES = " \t\r\n\x0b\x0c"  # of ASCII: a value may begin with any other
 _NEWLINES = str.maketrans({"\r": " ", "\n": " "})
 
 
-class Heard:
+class Incoming:
     """A message as it was heard."""
 
     __slots__ = ("data", "headers", "reply", "subject")
@@ -35,7 +35,7 @@ class Heard:
         self.subject, self.reply, self.data, self.headers = subject, reply, data, headers
 
 
-Hearer = Callable[[Heard], None]
+Listener = Callable[[Incoming], None]
 
 
 class WireClient(Client):
@@ -43,20 +43,20 @@ class WireClient(Client):
 
     def __init__(self) -> None:
         super().__init__()
-        self._hearers: dict[int, Hearer] = {}
+        self._listeners: dict[int, Listener] = {}
         self._lazy: asyncio.TimerHandle | None = None
-        self._ps = WireParser(self, self._hearers)
+        self._ps = WireParser(self, self._listeners)
 
-    async def listen(self, subject: str, hear: Hearer) -> Subscription:
+    async def listen(self, subject: str, listener: Listener) -> Subscription:
         """Call `hear` with each message as it is read from the socket, in order; it must not take long."""
-        if inspect.iscoroutinefunction(hear):
-            raise TypeError(f"{hear.__qualname__} is a coroutine: who listens waits for nothing")
+        if inspect.iscoroutinefunction(listener):
+            raise TypeError(f"{listener.__qualname__} is a coroutine: who listens waits for nothing")
         sid = self._sid + 1
-        self._hearers[sid] = hear  # before the broker can answer
+        self._listeners[sid] = listener  # before the broker can answer
         try:
             return await self.subscribe(subject)
         except BaseException:
-            self._hearers.pop(sid, None)  # or the next subscription's messages would come here
+            self._listeners.pop(sid, None)  # or the next subscription's messages would come here
             raise
 
     def post(
@@ -135,7 +135,7 @@ class WireClient(Client):
         if writer is not None:
             writer.transport.abort()
 
-    async def hear_by_queue(self, sid: int, subject: bytes, reply: bytes, body: bytes, head: bytes) -> None:
+    async def deliver_by_queue(self, sid: int, subject: bytes, reply: bytes, body: bytes, head: bytes) -> None:
         """What nobody listens to directly, such as the answer to a request."""
         await self._process_msg(sid, subject, reply, body, head)
 
@@ -158,7 +158,7 @@ class WireClient(Client):
             self._write_soon()
 
     def _remove_sub(self, sid: int, max_msgs: int = 0) -> None:
-        self._hearers.pop(sid, None)
+        self._listeners.pop(sid, None)
         super()._remove_sub(sid, max_msgs)
 
     @staticmethod
@@ -169,9 +169,9 @@ class WireClient(Client):
 class WireParser(Parser):
     """Takes messages off the wire as they stand there. All else is one line each, comes seldom, and is nats-py's."""
 
-    def __init__(self, wire: WireClient, hearers: dict[int, Hearer]) -> None:
+    def __init__(self, wire: WireClient, listeners: dict[int, Listener]) -> None:
         self._wire = wire
-        self._hearers = hearers
+        self._listeners = listeners
         super().__init__(wire)
 
     def reset(self) -> None:
@@ -203,22 +203,22 @@ class WireParser(Parser):
                 self._missing = stop + 2 - len(data)
                 break
             at = stop + 2
-            await self._hear(sid, words, data[start:begin], data[begin:stop])
+            await self._dispatch(sid, words, data[start:begin], data[begin:stop])
         self._parts = [data[at:]]
 
-    async def _hear(self, sid: int, words: list[bytes], head: bytes, body: bytes) -> None:
+    async def _dispatch(self, sid: int, words: list[bytes], head: bytes, body: bytes) -> None:
         """MSG <subject> <sid> [reply] <bytes>, or HMSG <subject> <sid> [reply] <header bytes> <bytes>."""
         reply = words[3] if len(words) > (5 if head else 4) else b""
-        hear = self._hearers.get(sid)
-        if hear is None:
-            await self._wire.hear_by_queue(sid, words[1], reply, body, head)
+        listener = self._listeners.get(sid)
+        if listener is None:
+            await self._wire.deliver_by_queue(sid, words[1], reply, body, head)
             return
         try:
             headers: dict[str, str] | None = None
             if head:
                 is_plain = head.startswith(PLAIN)
                 headers = header_lines(head[len(PLAIN) :]) if is_plain else await self._wire.status_of(head)
-            hear(Heard(words[1].decode(), reply.decode(), body, headers))
+            listener(Incoming(words[1].decode(), reply.decode(), body, headers))
         except Exception as error:  # noqa: BLE001 - whatever one message does to its hearer
             await self._wire.broke(error)
 

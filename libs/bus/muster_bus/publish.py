@@ -13,7 +13,7 @@ from typing import NamedTuple
 from nats.errors import ConnectionClosedError, MaxPayloadError, OutboundBufferLimitError
 from pydantic_core import from_json
 
-from muster_bus.nats_fast import Heard, WireClient
+from muster_bus.nats_fast import Incoming, WireClient
 from muster_protocol.errors import BrokerAway, Invalid, Terminal
 
 log = logging.getLogger("muster.bus")
@@ -29,7 +29,7 @@ LOST_COMPARE_AND_SET = frozenset({10071, 10164})  # a cluster answers with eithe
 REFUSED_FOR_NOW = frozenset({10077, 10158, 10047, 10008, 10023, 10049, 10074, 10122, 10167, 10195})
 
 
-class Lost(Terminal):
+class CompareAndSetLost(Terminal):
     """A compare-and-set found another entry than it expected."""
 
 
@@ -123,21 +123,21 @@ class Publisher:
         headers: dict[str, str],
         *,
         expected: int | None = None,
-        patience: float | None = None,
+        give_up_after: float | None = None,
     ) -> Stored:
         """Store once. Without `patience` (seconds) it goes on until it is stored or refused for good."""
         if expected is not None:
             headers = {**headers, "Nats-Expected-Last-Subject-Sequence": str(expected)}
         began = time.monotonic()
-        give_up = None if patience is None else began + patience
+        give_up = None if give_up_after is None else began + give_up_after
         while True:
             try:
-                return await self._once(subject, body, headers, give_up)
+                return await self._try_to_store(subject, body, headers, give_up)
             except _TryAgain as reason:
                 self.retries += 1
                 if give_up is not None and time.monotonic() > give_up:
                     failure = NoStream if isinstance(reason, _NotTaken) else BrokerAway
-                    raise failure(f"{subject} was not stored within {patience:g} s: {reason}") from None
+                    raise failure(f"{subject} was not stored within {give_up_after:g} s: {reason}") from None
                 self._complain(subject, reason, began)
             await asyncio.sleep(PAUSE_SECONDS)
 
@@ -148,7 +148,7 @@ class Publisher:
             self._complained_at = now
             log.warning("… %s  not stored for %.0f s: %s", subject, now - began, reason)
 
-    async def _once(self, subject: str, body: bytes, headers: dict[str, str], give_up: float | None) -> Stored:
+    async def _try_to_store(self, subject: str, body: bytes, headers: dict[str, str], give_up: float | None) -> Stored:
         """One try; its place is given up with it, so that what a full stream refuses blocks no other."""
         if not self._connected.is_set():
             await _until(self._connected.wait(), give_up, "the broker is away")
@@ -163,7 +163,7 @@ class Publisher:
         finally:
             self._places.release()
 
-    def _on_ack(self, message: Heard) -> None:
+    def _on_ack(self, message: Incoming) -> None:
         waiting = self._waiting.pop(message.subject.rsplit(".", 1)[1], None)
         if waiting is None or waiting[0].done():
             return
@@ -210,7 +210,7 @@ def _let_go(acked: "asyncio.Future[Stored] | None") -> None:
         acked.exception()  # looked at: else it would be complained of
 
 
-def _verdict(message: Heard) -> Stored | Exception:
+def _verdict(message: Incoming) -> Stored | Exception:
     """What the answer to a publish means."""
     if message.headers and message.headers.get("Status") == "503":
         return _NotTaken("no stream takes this subject")
@@ -226,7 +226,7 @@ def _refusal(error: dict[str, object]) -> Exception:
     code = error.get("err_code")
     text = str(error.get("description", "refused"))
     if code in LOST_COMPARE_AND_SET:
-        return Lost(text)
+        return CompareAndSetLost(text)
     if code in REFUSED_FOR_NOW or error.get("code") == 503:
         return _TryAgain(text)
     return Terminal(f"the broker refuses: {text} ({code})")

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
+from muster_bus.background import supervised
 from muster_bus.connection import Bus
-from muster_bus.lease import Delivery, Keeper
-from muster_bus.background import owned
-from muster_bus.nats_fast import Heard
+from muster_bus.lease import Delivery, LeaseKeeper
+from muster_bus.nats_fast import Incoming
 
 log = logging.getLogger("muster.bus")
 
@@ -83,15 +83,15 @@ class Pull:
         slots: int,
         ack_wait: float,
         handler: Handler,
-        note_bounce: Handler = _without_a_note,
+        note_returned: Handler = _without_a_note,
     ) -> None:
         self._bus = bus
         self._stream = stream
         self._consumers = list(consumers)
         self._weights = [1] * len(consumers)
         self._handler = handler
-        self._note_bounce = note_bounce
-        self._bouncing: set[asyncio.Task[None]] = set()
+        self._note_returned = note_returned
+        self._returning: set[asyncio.Task[None]] = set()
         longest = SOLE_EXPIRY_SECONDS if len(consumers) == 1 else SHARED_EXPIRY_SECONDS
         self._expiry = min(longest, ack_wait / EXPIRIES_PER_LEASE)
         self._pulls: dict[str, _Pull] = {}
@@ -103,8 +103,8 @@ class Pull:
         self._asking: asyncio.Task[None] | None = None
         self.running: set[asyncio.Task[None]] = set()
         self.slots = slots
-        self.keeper = Keeper(bus.nc, ack_wait)
-        self.turned_at = time.monotonic()
+        self.keeper = LeaseKeeper(bus.nc, ack_wait)
+        self.last_turn_at = time.monotonic()
 
     @property
     def free(self) -> int:
@@ -116,7 +116,7 @@ class Pull:
         await self.keeper.start()
         self._bus.on_reconnect(self._again)
         self._fill()
-        self._asking = owned(self._keep_asking(), "the pull")
+        self._asking = supervised(self._keep_asking(), "the pull")
 
     async def close(self) -> list[asyncio.Task[None]]:
         """Ask for nothing more, hand back what still arrives; returns what runs."""
@@ -132,8 +132,8 @@ class Pull:
                     await self._subscription.drain()
             except (TimeoutError, NatsError) as error:
                 log.debug("the pull did not drain: %s", error)
-        if self._bouncing:
-            await asyncio.wait(self._bouncing, timeout=CLOSE_SECONDS)
+        if self._returning:
+            await asyncio.wait(self._returning, timeout=CLOSE_SECONDS)
         return list(self.running)
 
     def stop(self) -> None:
@@ -168,11 +168,11 @@ class Pull:
         self._count += 1
         token = str(self._count)
         ask: dict[str, int] = {"batch": share, "expires": int(expiry * 1e9)}
-        patience = expiry
+        give_up_after = expiry
         if expiry > IDLE_HEARTBEAT_SECONDS * 2:
             ask["idle_heartbeat"] = int(IDLE_HEARTBEAT_SECONDS * 1e9)
-            patience = IDLE_HEARTBEAT_SECONDS * 2
-        self._pulls[token] = _Pull(consumer, share, share, time.monotonic() + patience + 0.5)
+            give_up_after = IDLE_HEARTBEAT_SECONDS * 2
+        self._pulls[token] = _Pull(consumer, share, share, time.monotonic() + give_up_after + 0.5)
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumers[consumer]}"
         try:
             self._bus.nc.post(subject, json.dumps(ask).encode(), f"{self._inbox}.{token}")
@@ -180,7 +180,7 @@ class Pull:
             self._pulls.pop(token, None)
             log.debug("could not pull: %s", error)
 
-    def _on_message(self, message: Heard) -> None:
+    def _on_message(self, message: Incoming) -> None:
         status = message.headers.get("Status") if message.headers else None
         if status is None or message.reply.startswith("$JS.ACK."):
             self._take(message)
@@ -200,14 +200,14 @@ class Pull:
         self._pulls.pop(token, None)
         self._weights[pull.consumer] = BUSY_WEIGHT if pull.open == 0 else 1
 
-    def _take(self, message: Heard) -> None:
+    def _take(self, message: Incoming) -> None:
         delivery = Delivery.of(message, self.keeper)
         consumer = self._consumers.index(delivery.consumer)
         self._deduct(consumer)
         if self._is_closing or len(self.running) >= self.slots:
-            bouncing = asyncio.get_running_loop().create_task(self._bounce(delivery))
-            self._bouncing.add(bouncing)
-            bouncing.add_done_callback(self._bouncing.discard)
+            returning = asyncio.get_running_loop().create_task(self._return_unread(delivery))
+            self._returning.add(returning)
+            returning.add_done_callback(self._returning.discard)
             return
         self._bus.clock.observe(delivery.time)
         self.keeper.keep(delivery.lease)
@@ -215,9 +215,9 @@ class Pull:
         self.running.add(task)
         task.add_done_callback(self._freed)
 
-    async def _bounce(self, delivery: Delivery) -> None:
+    async def _return_unread(self, delivery: Delivery) -> None:
         try:
-            await self._note_bounce(delivery)
+            await self._note_returned(delivery)
         finally:
             delivery.lease.hand_back()
 
@@ -253,8 +253,8 @@ class Pull:
                     await self._wake.wait()
                 await asyncio.sleep(COALESCE_SECONDS)
             self._wake.clear()
-            self.turned_at = time.monotonic()
+            self.last_turn_at = time.monotonic()
             for token, pull in list(self._pulls.items()):
-                if pull.overdue < self.turned_at:
+                if pull.overdue < self.last_turn_at:
                     self._finish(token, pull)
             self._fill()

@@ -36,7 +36,7 @@ class Raw(NamedTuple):
 
 
 async def read_subject(
-    nc: Client, stream: str, subject: str, after: int = 0, *, fresh: bool = False, is_page: bool = False
+    nc: Client, stream: str, subject: str, after: int = 0, *, from_leader: bool = False, is_page: bool = False
 ) -> list[Raw]:
     """All messages of a subject after a sequence; `fresh` includes everything the leader has now.
 
@@ -46,7 +46,7 @@ async def read_subject(
     for _ in range(TRIES):
         try:
             found = await _read_direct(nc, stream, subject, after, is_page)
-            if fresh:
+            if from_leader:
                 found += await _read_at_leader(nc, stream, subject, found[-1].sequence if found else after)
             return found
         except (TimeoutError, NatsError, _Unavailable) as error:
@@ -58,7 +58,7 @@ async def read_subject(
 async def next_page(nc: Client, stream: str, subject: str, after: int) -> list[Raw]:
     """The next messages of a subject, at most a thousand from any replica; none when the leader has no more."""
     page = await read_subject(nc, stream, subject, after, is_page=True)
-    return page or await read_subject(nc, stream, subject, after, fresh=True)
+    return page or await read_subject(nc, stream, subject, after, from_leader=True)
 
 
 class _Unavailable(Exception):

@@ -13,7 +13,7 @@ from muster_protocol import subjects
 RECENT_SECONDS = 60.0  # half the broker's window: what came later than that ago is dropped by it
 
 
-class Told:
+class ReportedIds:
     """The ids of all reports, read on from where the last look ended."""
 
     def __init__(self, nc: Client) -> None:
@@ -21,8 +21,8 @@ class Told:
         self._ids: set[str] = set()
         self._last = 0
 
-    async def has(self, once: str) -> bool:
+    async def has(self, message_id: str) -> bool:
         while page := await read_subject(self._nc, "ERRORS", subjects.ERRORS, self._last, is_page=True):
             self._last = page[-1].sequence
             self._ids.update(raw.headers.get(h.MESSAGE_ID, "") for raw in page)
-        return once in self._ids
+        return message_id in self._ids

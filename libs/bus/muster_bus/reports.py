@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from math import inf
 from typing import TYPE_CHECKING, Self
 
+from muster_bus.background import supervised
 from muster_bus.lease import Delivery
-from muster_bus.background import owned
 from muster_bus.read import Raw
-from muster_bus.reported_ids import RECENT_SECONDS, Told
+from muster_bus.reported_ids import RECENT_SECONDS, ReportedIds
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, MusterError
@@ -52,7 +52,7 @@ class Source:
         return cls(stream, raw.sequence, raw.subject, raw.headers, raw.data, raw.time)
 
     @property
-    def once(self) -> str:
+    def message_id(self) -> str:
         """The message id of its report, so that several readers report it once."""
         return f"{self.stream}.{self.sequence}"
 
@@ -62,38 +62,38 @@ class Reports:
 
     def __init__(self, bus: "Bus") -> None:
         self._bus = bus
-        self._told = Told(bus.nc)
+        self._reported = ReportedIds(bus.nc)
         self._late: deque[tuple[ErrorReport, str]] = deque()
         self._reporting: asyncio.Task[None] | None = None
 
     async def add(self, reason: str, source: Source, request_id: str | None) -> None:
         """Report it, unless somebody has."""
-        if self._bus.clock.now() - source.time > RECENT_SECONDS and await self._told.has(source.once):
+        if self._bus.clock.now() - source.time > RECENT_SECONDS and await self._reported.has(source.message_id):
             return
         self._bus.counters["errors reported"] += 1
         log.warning("✗ refused  %s #%s: %s", source.subject, source.sequence, reason)
         report = _report(reason, source, request_id)
         if self._late:  # ERRORS takes nothing now: one reader waits for it once, not once for each message
-            self._add_later(report, source.once, BrokerAway("earlier reports wait"))
+            self._add_later(report, source.message_id, BrokerAway("earlier reports wait"))
             return
         try:
-            await self._store(report, source.once, REPORT_SECONDS)
+            await self._store(report, source.message_id, REPORT_SECONDS)
         except BrokerAway as error:
             if not self._bus.connected.is_set():
                 raise
-            self._add_later(report, source.once, error)  # it is full or has no leader: no answer may depend on it
+            self._add_later(report, source.message_id, error)  # it is full or has no leader: no answer may depend on it
 
     def close(self) -> None:
         if self._reporting is not None:
             self._reporting.cancel()
 
-    def _add_later(self, report: ErrorReport, once: str, reason: BrokerAway) -> None:
+    def _add_later(self, report: ErrorReport, message_id: str, reason: BrokerAway) -> None:
         if len(self._late) >= MAX_LATE:
             self._drop(reason)
             return
-        self._late.append((report, once))
+        self._late.append((report, message_id))
         if self._reporting is None or self._reporting.done():
-            self._reporting = owned(self._add_late(), "the reporting of errors")
+            self._reporting = supervised(self._add_late(), "the reporting of errors")
 
     async def _add_late(self) -> None:
         """One after the other, for as long as it takes."""
@@ -104,9 +104,11 @@ class Reports:
                 self._drop(error)
             self._late.popleft()
 
-    async def _store(self, report: ErrorReport, once: str, patience: float | None = None) -> None:
+    async def _store(self, report: ErrorReport, message_id: str, give_up_after: float | None = None) -> None:
         request_id = report.request_id or ""
-        await self._bus.store(subjects.ERRORS, report, request_id=request_id, once=once, patience=patience)
+        await self._bus.store(
+            subjects.ERRORS, report, request_id=request_id, message_id=message_id, give_up_after=give_up_after
+        )
 
     def _drop(self, reason: MusterError) -> None:
         self._bus.counters["reports dropped"] += 1

@@ -33,7 +33,7 @@ class Service(Protocol):
         ...
 
     @property
-    def turned_at(self) -> float:
+    def last_turn_at(self) -> float:
         """When the service's own loop last turned, by the monotonic clock."""
         ...
 
@@ -47,11 +47,11 @@ class Health:
 
     @property
     def is_alive(self) -> bool:
-        return time.monotonic() - self._service.turned_at < ALIVE_BEAT_SECONDS
+        return time.monotonic() - self._service.last_turn_at < ALIVE_BEAT_SECONDS
 
     @property
     def is_ready(self) -> bool:
-        has_turned = time.monotonic() - self._service.turned_at < READY_BEAT_SECONDS
+        has_turned = time.monotonic() - self._service.last_turn_at < READY_BEAT_SECONDS
         return has_turned and self._service.bus.connected.is_set() and not self.is_stopping
 
 
@@ -90,7 +90,7 @@ async def run_until_signal(
     try:
         server = await _health_server(health)
         if await _starts(service, stopping):
-            _spare_the_collector()
+            _tune_gc()
             if ready is not None:
                 ready()
             await stopping.wait()
@@ -133,7 +133,7 @@ async def leave(code: int) -> int:
     return code
 
 
-def _spare_the_collector() -> None:
+def _tune_gc() -> None:
     """What exists after the start stays; short-lived messages should not make the collector look at it again."""
     gc.collect()
     gc.freeze()

@@ -202,11 +202,11 @@ def _plain(value: object) -> object:
     return value.value if isinstance(value, Enum) else value
 
 
-async def lease_of(bus: Bus, stream: str, consumer: str, patience: float = WAIT_SECONDS) -> float:
+async def ack_wait_of(bus: Bus, stream: str, consumer: str, give_up_after: float = WAIT_SECONDS) -> float:
     """The ack wait of a consumer, as soon as it is there: services bind, they never make one."""
     js = bus.nc.jetstream(timeout=2)
     has_said = False
-    give_up = time.monotonic() + patience
+    give_up = time.monotonic() + give_up_after
     while time.monotonic() < give_up:
         try:
             info = await js.consumer_info(stream, consumer)
@@ -216,7 +216,9 @@ async def lease_of(bus: Bus, stream: str, consumer: str, patience: float = WAIT_
                 log.warning("waiting for consumer %s on %s (%s); `muster provision` makes it", consumer, stream, error)
                 has_said = True
             await asyncio.sleep(0.25)
-    raise Misconfigured(f"there is no consumer {consumer} on {stream} after {patience:g} s; run `muster provision`")
+    raise Misconfigured(
+        f"there is no consumer {consumer} on {stream} after {give_up_after:g} s; run `muster provision`"
+    )
 
 
 async def longest_deadline(bus: Bus) -> float:

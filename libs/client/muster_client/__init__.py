@@ -1,6 +1,6 @@
 """Ask a team: submit a request, follow it, await its answer, cancel it."""
 
 from muster_client.client import Client
-from muster_client.follow import Happening, Told
+from muster_client.follow import LiveEvent, Update
 
-__all__ = ["Client", "Happening", "Told"]
+__all__ = ["Client", "LiveEvent", "Update"]

@@ -16,19 +16,19 @@ from muster_bus.bodies import MAX_INLINE, reference_of
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
 from muster_bus.publish import NoStream
-from muster_client.follow import Following, Happening
+from muster_client.follow import Following, Update
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Invalid
-from muster_protocol.fields import check_honoured, check_spelling
-from muster_protocol.headers import Sender
+from muster_protocol.fields import check_spelling, check_supported
 from muster_protocol.fold import Entry, RequestState, fold
+from muster_protocol.headers import Sender
 from muster_protocol.messages import Answer, Budget, Cancel, Request, Result, Taken
 from muster_protocol.plan import MapOver, Plan
 
 DEFAULT_URL = "nats://127.0.0.1:4222"
 CONNECT_SECONDS = 3.0  # somebody may be sitting in front of it
-PATIENCE_SECONDS = 30.0  # a broker that restarts is back within seconds, a cluster elects within ten
+GIVE_UP_AFTER_SECONDS = 30.0  # a broker that restarts is back within seconds, a cluster elects within ten
 NO_STREAM_SECONDS = 5.0  # a broker that is just starting has its streams after a second
 MAX_REMEMBERED = 10_000
 
@@ -83,30 +83,30 @@ class Client:
         team = team or self.team
         if not subjects.is_id(team):
             raise Invalid(f"{team[:80]!r} is not a team's name", "team")
-        check_honoured(request)
+        check_supported(request)
         await self._check_deadline(request)
         # The broker forgets a message id after minutes, a log does not: an id that somebody chose goes into the body.
-        once = None if request.id else secrets.token_hex(8)
-        request_id = subjects.as_id(request.id or once or "")
+        message_id = None if request.id else secrets.token_hex(8)
+        request_id = subjects.as_id(request.id or message_id or "")
         subject = subjects.requests(team)
         if request.id:
             await self._check_id(request_id, subject, request)
         attributes = telemetry.attributes_of("publish", subject, "requests.{team}", request_id)
         with telemetry.span("publish requests.{team}", telemetry.SpanKind.PRODUCER, attributes, root=request_id):
-            await self._store(subject, request, request_id, once)
+            await self._store(subject, request, request_id, message_id)
         self._remember(request_id)
         return request_id
 
-    async def happenings(self, request_id: str) -> AsyncGenerator[Happening]:
+    async def updates(self, request_id: str) -> AsyncGenerator[Update]:
         """The log from its beginning, gap-free and in order, with the events of now; ends after the answer."""
         state = RequestState(subjects.as_id(request_id))
         is_known = state.request_id in self._sent
         following = Following(self.bus, state.request_id, is_known=is_known, has_events=True)
-        async with aclosing(following.happenings()) as happenings:
-            async for happening in happenings:
-                if isinstance(happening, Entry):
-                    state.apply(happening)
-                yield happening
+        async with aclosing(following.updates()) as updates:
+            async for update in updates:
+                if isinstance(update, Entry):
+                    state.apply(update)
+                yield update
                 if state.answer is not None:
                     return
 
@@ -114,12 +114,12 @@ class Client:
         """Each result that counts, as it lands; ends with the answer."""
         state = RequestState(subjects.as_id(request_id))
         following = Following(self.bus, state.request_id, is_known=state.request_id in self._sent)
-        async with aclosing(following.happenings()) as happenings:
-            async for happening in happenings:
-                if not isinstance(happening, Entry):
+        async with aclosing(following.updates()) as updates:
+            async for update in updates:
+                if not isinstance(update, Entry):
                     continue
-                state.apply(happening)
-                body = happening.body
+                state.apply(update)
+                body = update.body
                 if isinstance(body, Result) and state.is_counted(body):
                     yield body
                 if state.answer is not None:
@@ -136,7 +136,7 @@ class Client:
     async def state(self, request_id: str) -> RequestState:
         """What the log says now."""
         request_id = subjects.as_id(request_id)
-        return fold(request_id, await read_log(self.bus, request_id, fresh=True))
+        return fold(request_id, await read_log(self.bus, request_id, from_leader=True))
 
     async def cancel(self, request_id: str, reason: str = "") -> None:
         """Ask the owner to end the request now; returns when that is kept."""
@@ -145,8 +145,8 @@ class Client:
             subjects.control(request_id),
             Cancel(request_id=request_id, reason=reason),
             request_id=request_id,
-            once=f"{request_id}.cancel.{secrets.token_hex(4)}",
-            patience=PATIENCE_SECONDS,
+            message_id=f"{request_id}.cancel.{secrets.token_hex(4)}",
+            give_up_after=GIVE_UP_AFTER_SECONDS,
         )
 
     async def close(self) -> None:
@@ -165,10 +165,10 @@ class Client:
         state = RequestState(request_id)
         is_known = request_id in self._sent
         following = Following(self.bus, request_id, is_known=is_known, kinds=(Taken.kind, Answer.kind))
-        async with aclosing(following.happenings()) as happenings:
-            async for happening in happenings:
-                if isinstance(happening, Entry):
-                    state.apply(happening)
+        async with aclosing(following.updates()) as updates:
+            async for update in updates:
+                if isinstance(update, Entry):
+                    state.apply(update)
                 if state.answer is not None:
                     return state.answer
         raise BrokerAway("the connection is closed")
@@ -200,11 +200,13 @@ class Client:
                 "deadline_seconds",
             )
 
-    async def _store(self, subject: str, request: Request, request_id: str, once: str | None) -> None:
-        give_up = time.monotonic() + PATIENCE_SECONDS
+    async def _store(self, subject: str, request: Request, request_id: str, message_id: str | None) -> None:
+        give_up = time.monotonic() + GIVE_UP_AFTER_SECONDS
         while True:
             try:
-                await self.bus.store(subject, request, request_id=request_id, once=once, patience=NO_STREAM_SECONDS)
+                await self.bus.store(
+                    subject, request, request_id=request_id, message_id=message_id, give_up_after=NO_STREAM_SECONDS
+                )
                 return
             except NoStream:
                 team = subjects.last_token(subject)

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Collection
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from muster_bus.connection import Bus, Heard
+from muster_bus.connection import Bus, Incoming
 from muster_bus.log import STREAM, read_entry
 from muster_bus.read import Raw, read_subject, timestamp
 from muster_bus.reports import Source
@@ -19,8 +19,8 @@ from muster_client.queue import check_known
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Invalid
-from muster_protocol.headers import checked_kind, checked_sender
 from muster_protocol.fold import Entry
+from muster_protocol.headers import require_kind, require_sender
 from muster_protocol.messages import EVENT_KINDS, LOG_KINDS, Event
 
 log = logging.getLogger("muster.client")
@@ -30,7 +30,7 @@ SILENCE_SECONDS = 5.0  # a wake-up can be lost: after this long without one, loo
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LiveEvent:
     """An event and when it was heard, in broker time."""
 
     time: float
@@ -38,7 +38,7 @@ class Told:
     body: Event
 
 
-Happening = Entry | Told
+Update = Entry | LiveEvent
 
 
 class Following:
@@ -60,10 +60,10 @@ class Following:
         self._is_known = is_known
         self._last = 0
         self._has_gap = True  # what is there already has not been read
-        self._waiting: deque[Raw | Told] = deque()
+        self._waiting: deque[Raw | LiveEvent] = deque()
         self._news = asyncio.Event()
 
-    async def happenings(self) -> AsyncGenerator[Happening]:
+    async def updates(self) -> AsyncGenerator[Update]:
         """Every entry of the wanted kinds, and the events between them; it never ends by itself.
 
         Raises Invalid when nobody has heard of the request.
@@ -77,26 +77,26 @@ class Following:
             self._bus.on_reconnect(self._on_reconnect)
             stack.callback(self._bus.forget_reconnect, self._on_reconnect)
             while True:
-                async for happening in self._new():
-                    yield happening
+                async for update in self._new():
+                    yield update
                 if self._is_known or self._last:
                     await self._wait()
                 else:
                     await check_known(self._bus, self._request_id)
                     self._is_known = self._has_gap = True  # it may have got its log meanwhile
 
-    async def _new(self) -> AsyncGenerator[Happening]:
+    async def _new(self) -> AsyncGenerator[Update]:
         while self._has_gap or self._waiting:
             if self._has_gap:
                 self._has_gap = False
                 subject = subjects.results(self._request_id)
-                for raw in await read_subject(self._bus.nc, STREAM, subject, self._last, fresh=True):
+                for raw in await read_subject(self._bus.nc, STREAM, subject, self._last, from_leader=True):
                     self._last = raw.sequence
                     if (entry := await self._entry(raw)) is not None:
                         yield entry
                 continue
             waiting = self._waiting.popleft()
-            if isinstance(waiting, Told):
+            if isinstance(waiting, LiveEvent):
                 yield waiting
             elif waiting.sequence > self._last:
                 if int(waiting.headers.get("Nats-Last-Sequence", "-1")) != self._last:
@@ -127,7 +127,7 @@ class Following:
             await self._bus.report(str(reason), source, request_id=self._request_id)
             return None
 
-    def _on_live(self, message: Heard) -> None:
+    def _on_live(self, message: Incoming) -> None:
         headers = message.headers or {}
         if len(self._waiting) >= MAX_WAITING or not headers.get("Nats-Sequence", "").isdigit():
             self._has_gap = True
@@ -138,17 +138,17 @@ class Following:
             self._waiting.append(Raw(int(headers["Nats-Sequence"]), time, subject, headers, message.data))
         self._news.set()
 
-    def _on_event(self, message: Heard) -> None:
+    def _on_event(self, message: Incoming) -> None:
         if len(self._waiting) >= MAX_WAITING:
             self._bus.counters["events dropped"] += 1
             return
         try:
-            sender = checked_sender(message.headers)
-            body = checked_kind(message.headers, EVENT_KINDS).read(message.data)
+            sender = require_sender(message.headers)
+            body = require_kind(message.headers, EVENT_KINDS).read(message.data)
         except Invalid as reason:
             log.debug("%s: an event that cannot be read: %s", self._request_id, reason)
             return
-        self._waiting.append(Told(self._bus.clock.now(), sender, body))
+        self._waiting.append(LiveEvent(self._bus.clock.now(), sender, body))
         self._news.set()
 
     async def _on_reconnect(self) -> None:

@@ -34,7 +34,7 @@ def check_spelling(fields: object, of: type[Frozen] = Request, where: str = "") 
             check_spelling(value, INSIDE[name], f"{where}.{name}".removeprefix("."))
 
 
-def check_honoured(request: Request) -> None:
+def check_supported(request: Request) -> None:
     """Raise at a field that this version does not act upon: saying so beats ignoring it."""
     asked = {
         "approve": request.approve,

@@ -36,7 +36,7 @@ class Sender:
         return f"{self.service}/{self.instance}/{self.role}" if self.role else f"{self.service}/{self.instance}"
 
 
-def checked_sender(headers: Mapping[str, str] | None) -> str:
+def require_sender(headers: Mapping[str, str] | None) -> str:
     """The sender that a message claims, or the reason why it has none."""
     sender = (headers or {}).get(SENDER)
     if not sender:
@@ -57,7 +57,7 @@ def is_owner(sender: str) -> bool:
     return sender.startswith("supervisor/")
 
 
-def checked_kind(headers: Mapping[str, str] | None, known: Mapping[str, type[M]]) -> type[M]:
+def require_kind(headers: Mapping[str, str] | None, known: Mapping[str, type[M]]) -> type[M]:
     kind = (headers or {}).get(KIND, "")
     if kind not in known:
         raise Invalid(f"unknown kind {kind[:80]!r}; known here: {', '.join(sorted(known))}", KIND)
@@ -84,7 +84,7 @@ def request_id_of(headers: Mapping[str, str] | None, sequence: int, body: bytes)
     return request_id(named.get(MESSAGE_ID), body_id, sequence, body)
 
 
-def countable(message: Message) -> dict[str, str]:
+def summary_headers(message: Message) -> dict[str, str]:
     """The few fields that watchers count, as headers."""
     match message:
         case Result():
@@ -116,15 +116,17 @@ def countable(message: Message) -> dict[str, str]:
             return {}
 
 
-def headers_of(message: Message, sender: Sender, request_id: str, once: str, term: int | None = None) -> dict[str, str]:
+def headers_of(
+    message: Message, sender: Sender, request_id: str, message_id: str, term: int | None = None
+) -> dict[str, str]:
     """All that the bus writes beside a body; the trace context is added where the span is."""
     headers = {
         SENDER: str(sender),
         KIND: message.kind,
         SCHEMA: str(message.schema_version),
         REQUEST_ID: request_id,
-        MESSAGE_ID: once,
-        **countable(message),
+        MESSAGE_ID: message_id,
+        **summary_headers(message),
     }
     if term is not None:
         headers[TERM] = str(term)

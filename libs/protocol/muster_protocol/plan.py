@@ -48,7 +48,7 @@ class Plan(Frozen):
     final_instruction: str = ""
 
     @model_validator(mode="after")
-    def _is_no_thicket(self) -> Self:
+    def _limit_dependencies(self) -> Self:
         count = sum(len(task.dependencies) for task in self.tasks)
         if count > MAX_DEPENDENCIES:
             raise ValueError(f"{count:,} dependencies in all; the most is {MAX_DEPENDENCIES:,}")

@@ -83,7 +83,7 @@ class _Attempt:
     found: set[Conflict] | None = None
 
 
-class Watch:
+class ConflictDetector:
     """Remembers what was seen, within bounds, and says each conflict once."""
 
     def __init__(self, max_attempts: int = MAX_ATTEMPTS) -> None:

@@ -9,9 +9,9 @@ from contextlib import AsyncExitStack
 from muster_bus.connection import Bus
 from muster_bus.service import Health
 from muster_client import Client
-from muster_coordinator.backfill import CatchingUp
-from muster_coordinator.http_server import Door
-from muster_coordinator.observe import Hearing
+from muster_coordinator.backfill import Backfill
+from muster_coordinator.http_server import HttpServer
+from muster_coordinator.observe import Observer
 from muster_protocol import subjects
 from muster_protocol.errors import MusterError
 
@@ -21,7 +21,7 @@ REGISTRY = "$KV.workers.*"
 STEP_SECONDS = 10.0  # one read or report; a broker that is slower is away
 TURN_SECONDS = 1.0
 PAUSE_SECONDS = 0.5
-PATIENCE_SECONDS = 5.0
+GIVE_UP_AFTER_SECONDS = 5.0
 MAX_COMPLAINTS = 100
 
 
@@ -31,35 +31,35 @@ class Coordinator:
     def __init__(self, bus: Bus, host: str = "127.0.0.1", port: int = 8080) -> None:
         self.bus = bus
         self.client = Client(bus)
-        self.hearing = Hearing(bus.clock)
+        self.observer = Observer(bus.clock)
         self.health = Health(self)
         self.stopping = asyncio.Event()
-        self._catching_up = CatchingUp(bus, self.hearing)
-        self._missed = self._catching_up.everything()
+        self._backfill = Backfill(bus, self.observer)
+        self._missed = self._backfill.everything()
         self._duties = deque((self._read_missed, self._read_log, self._look, self._tell_conflict, self._report))
         self._complaints: set[str] = set()
-        self._turned_at = time.monotonic()
+        self._last_turn_at = time.monotonic()
         self._following = AsyncExitStack()
         self._keeper: asyncio.Task[None] | None = None
-        self._door = Door(self, host, port)
+        self._http_server = HttpServer(self, host, port)
 
     @property
-    def turned_at(self) -> float:
-        return self._turned_at
+    def last_turn_at(self) -> float:
+        return self._last_turn_at
 
     @property
     def address(self) -> str:
         """Where the API is, once started."""
-        return self._door.address
+        return self._http_server.address
 
     async def start(self) -> None:
-        await self._door.open()
-        hearing = self.hearing
+        await self._http_server.open()
+        observer = self.observer
         for subject, heard in (
-            (subjects.ALL_LIVE, hearing.on_live),
-            (subjects.ALL_EVENTS, hearing.on_said),
-            (subjects.ALL_CONTROL, hearing.on_said),
-            (REGISTRY, hearing.on_beat),
+            (subjects.ALL_LIVE, observer.on_live),
+            (subjects.ALL_EVENTS, observer.on_said),
+            (subjects.ALL_CONTROL, observer.on_said),
+            (REGISTRY, observer.on_beat),
         ):
             subscription = await self.bus.subscribe(subject, heard)
             self._following.push_async_callback(self.bus.unsubscribe, subscription)
@@ -72,7 +72,7 @@ class Coordinator:
     async def stop(self, grace_seconds: float) -> None:
         self.health.is_stopping = True
         self.stopping.set()
-        await self._door.close(grace_seconds / 2)
+        await self._http_server.close(grace_seconds / 2)
         await self._following.aclose()
         if self._keeper is not None:
             self._keeper.cancel()
@@ -80,18 +80,18 @@ class Coordinator:
 
     async def refresh_waiting(self) -> None:
         """Look again for requests that nobody has taken yet."""
-        await self._catching_up.waiting_requests()
+        await self._backfill.waiting_requests()
 
     async def _on_reconnect(self) -> None:
-        self.hearing.picture.doubt()
-        self._missed = self._catching_up.everything()
-        self.hearing.news.set()
+        self.observer.overview.mark_all_stale()
+        self._missed = self._backfill.everything()
+        self.observer.news.set()
 
     async def _keep(self) -> None:
         """The coordinator's loop: whatever needs the broker, one step at a time, each with a limit."""
         while True:
-            self._turned_at = time.monotonic()
-            self.hearing.news.clear()
+            self._last_turn_at = time.monotonic()
+            self.observer.news.clear()
             try:
                 async with asyncio.timeout(STEP_SECONDS):
                     if not await self._step():
@@ -113,7 +113,7 @@ class Coordinator:
     async def _wait_for_news(self) -> None:
         try:
             async with asyncio.timeout(TURN_SECONDS):
-                await self.hearing.news.wait()
+                await self.observer.news.wait()
         except TimeoutError:
             return
 
@@ -130,39 +130,45 @@ class Coordinator:
     async def _read_missed(self) -> bool:
         if not self._missed:
             return False
-        trail = self._missed[0]
-        if not await trail.read_on() and trail in self._missed:  # else a reconnect has put others in its place
-            self._missed.remove(trail)
+        tail = self._missed[0]
+        if not await tail.read_on() and tail in self._missed:  # else a reconnect has put others in its place
+            self._missed.remove(tail)
         return True
 
     async def _read_log(self) -> bool:
-        if not self.hearing.picture.unread:
+        if not self.observer.overview.unread:
             return False
-        await self._catching_up.unread_log()
+        await self._backfill.unread_log()
         return True
 
     async def _look(self) -> bool:
-        return await self._catching_up.suspects()
+        return await self._backfill.recheck()
 
     async def _tell_conflict(self) -> bool:
         """Once everything missed is read: another may have told it."""
-        if self._missed or not self.hearing.found:
+        if self._missed or not self.observer.found:
             return False
-        found = next(iter(self.hearing.found.values()))
+        found = next(iter(self.observer.found.values()))
         subject = subjects.events(found.request_id)
-        await self.bus.store(subject, found, request_id=found.request_id, once=found.once, patience=PATIENCE_SECONDS)
-        self.hearing.found.pop(found.once, None)  # unless it was heard, and gone, before the broker's word came
+        await self.bus.store(
+            subject,
+            found,
+            request_id=found.request_id,
+            message_id=found.message_id,
+            give_up_after=GIVE_UP_AFTER_SECONDS,
+        )
+        self.observer.found.pop(found.message_id, None)  # unless it was heard, and gone, before the broker's word came
         return True
 
     async def _report(self) -> bool:
-        refusals = self.hearing.refusals
-        if not refusals.waiting:
+        pending_reports = self.observer.pending_reports
+        if not pending_reports.waiting:
             return False
-        once, refusal = next(iter(refusals.waiting.items()))
+        message_id, refusal = next(iter(pending_reports.waiting.items()))
         if not refusal.is_recent(self.bus.clock.now()):
-            await self._catching_up.told_errors()
-        if once in refusals.waiting:
+            await self._backfill.told_errors()
+        if message_id in pending_reports.waiting:
             request_id = subjects.last_token(refusal.source.subject)
             await self.bus.report(refusal.reason, refusal.source, request_id=request_id)
-            refusals.told(once)
+            pending_reports.told(message_id)
         return True

@@ -34,7 +34,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-class Door:
+class HttpServer:
     """Listens on one address."""
 
     def __init__(self, coordinator: "Coordinator", host: str, port: int) -> None:

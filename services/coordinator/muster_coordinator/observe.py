@@ -12,16 +12,16 @@ from pydantic import ValidationError
 
 from muster_bus.bodies import check_size, inline
 from muster_bus.clock import BrokerClock
-from muster_bus.connection import Heard
+from muster_bus.connection import Incoming
 from muster_bus.read import timestamp
 from muster_bus.reports import Source
-from muster_coordinator.conflicts import AttemptKey, Conflict, Finish, HandBack, Sighting, Sign, Start, Watch
-from muster_coordinator.pending_reports import Refusals
-from muster_coordinator.recheck import Suspects
-from muster_coordinator.overview import Picture, number
+from muster_coordinator.conflicts import AttemptKey, Conflict, ConflictDetector, Finish, HandBack, Sighting, Sign, Start
+from muster_coordinator.overview import Overview, number
+from muster_coordinator.pending_reports import PendingReports
+from muster_coordinator.recheck import Recheck
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
-from muster_protocol.headers import checked_kind, checked_sender
+from muster_protocol.headers import require_kind, require_sender
 from muster_protocol.messages import (
     CONTROL_KINDS,
     EVENT_KINDS,
@@ -43,45 +43,45 @@ LOOK_AT_CLOCK_SECONDS = 1.0
 DELETED = "KV-Operation"
 
 
-class Hearing:
+class Observer:
     """Everything that reaches the coordinator, live or read afterwards, passes here; twice changes nothing."""
 
     def __init__(self, clock: BrokerClock) -> None:
         self._clock = clock
         self._looked_at = 0.0
-        self._watch = Watch()
-        self.picture = Picture()
+        self._detector = ConflictDetector()
+        self.overview = Overview()
         self.conflicts: dict[str, ConflictFound] = {}  # by their once-only id, oldest first
         self.found: dict[str, ConflictFound] = {}  # to be told to the others, by the same id
-        self.refusals = Refusals()
-        self.suspects = Suspects()
+        self.pending_reports = PendingReports()
+        self.recheck = Recheck()
         self.news = asyncio.Event()
 
-    def on_live(self, message: Heard) -> None:
+    def on_live(self, message: Incoming) -> None:
         """An entry of some log, as the broker repeats it."""
         headers = message.headers or {}
         sequence, previous = number(headers.get("Nats-Sequence", "")), number(headers.get("Nats-Last-Sequence", ""))
         if sequence == 0:
             return  # somebody's own message on this subject, not the broker's
         request_id = last_token(message.subject)
-        if request_id not in self.picture.open and h.BODY_REF in headers:
-            self.picture.note_unread(request_id, sequence)  # nobody else may read what lies elsewhere
-        elif self.picture.is_next(request_id, sequence, previous):
+        if request_id not in self.overview.open and h.BODY_REF in headers:
+            self.overview.note_unread(request_id, sequence)  # nobody else may read what lies elsewhere
+        elif self.overview.is_next(request_id, sequence, previous):
             self._look_at_clock(headers)
             self.entry(request_id, sequence, headers, message.data, self._clock.now())
-        if self.picture.unread:
+        if self.overview.unread:
             self.news.set()
 
-    def on_said(self, message: Heard) -> None:
+    def on_said(self, message: Incoming) -> None:
         """An event of some request, or a control message."""
         try:
             body = inline(message.headers, message.data)
             self.judge(message.subject, message.headers, body, self._clock.now())
         except Invalid:
-            self.suspects.hear(message.subject, time.monotonic())
+            self.recheck.hear(message.subject, time.monotonic())
             self.news.set()
 
-    def on_beat(self, message: Heard) -> None:
+    def on_beat(self, message: Incoming) -> None:
         """A worker renews its place in the registry."""
         if DELETED not in (message.headers or {}):
             self._see(Sign(None, last_token(message.subject), self._clock.now()))
@@ -89,24 +89,24 @@ class Hearing:
     def entry(self, request_id: str, sequence: int, headers: Mapping[str, str], body: bytes, at: float) -> None:
         """An entry of a log, live or read. While the request is open its owner reads the body: headers are enough."""
         try:
-            sender = checked_sender(headers)
+            sender = require_sender(headers)
             if headers.get(h.KIND) not in LOG_KINDS:
-                checked_kind(headers, LOG_KINDS)
+                require_kind(headers, LOG_KINDS)
             check_size(headers, body)
-            if request_id not in self.picture.open:
+            if request_id not in self.overview.open:
                 LOG_KINDS[headers[h.KIND]].read(body)
         except Invalid as reason:
             self.refuse_entry(str(reason), request_id, sequence, headers, body, at)
             return
         if headers[h.KIND] == Result.kind and not h.is_owner(sender):
             self._result(request_id, headers, at)
-        self.picture.count(request_id, sequence, headers, body)
+        self.overview.count(request_id, sequence, headers, body)
 
     def judge(self, subject: str, headers: Mapping[str, str] | None, body: bytes, at: float) -> None:
         """An event or a control message with its body, live or read; raises Invalid."""
-        sender = checked_sender(headers)
+        sender = require_sender(headers)
         kinds = CONTROL_KINDS if subject.startswith("control.") else EVENT_KINDS
-        said = checked_kind(headers, kinds).read(body)
+        said = require_kind(headers, kinds).read(body)
         request_id = last_token(subject)
         if said.request_id != request_id:
             raise Invalid(f"the message is about {said.request_id}", "request_id")
@@ -127,14 +127,14 @@ class Hearing:
                 self._told(said)
 
     def refuse(self, reason: str, source: Source, at: float) -> None:
-        self.refusals.add(reason, source, at)
+        self.pending_reports.add(reason, source, at)
         self.news.set()
 
     def refuse_entry(
         self, reason: str, request_id: str, sequence: int, headers: Mapping[str, str], body: bytes, at: float
     ) -> None:
         self.refuse(reason, Source("RESULTS", sequence, results(request_id), headers, body), at)
-        self.picture.skip(request_id, sequence)
+        self.overview.skip(request_id, sequence)
 
     def _result(self, request_id: str, headers: Mapping[str, str], at: float) -> None:
         worker, task_id = headers.get("worker"), headers.get("task")
@@ -144,7 +144,7 @@ class Hearing:
         self._see(Finish(key, worker, number(headers.get("delivery", "")), at))
 
     def _see(self, sighting: Sighting) -> None:
-        for conflict in self._watch.see(sighting):
+        for conflict in self._detector.see(sighting):
             self._found(conflict)
 
     def _found(self, conflict: Conflict) -> None:
@@ -165,20 +165,20 @@ class Hearing:
             log.warning("! %s  %s/%s  attempt %d: %s and %s", found.what, *conflict.key, found.first, found.second)
             if len(self.found) >= MAX_CONFLICTS:
                 del self.found[next(iter(self.found))]
-            self.found[found.once] = found
+            self.found[found.message_id] = found
             self.news.set()
 
     def _told(self, told: ConflictFound) -> None:
         """Somebody, or this coordinator before it was started anew, has told this conflict already."""
         self._keep(told)
-        self.found.pop(told.once, None)
+        self.found.pop(told.message_id, None)
 
     def _keep(self, found: ConflictFound) -> bool:
-        if found.once in self.conflicts:
+        if found.message_id in self.conflicts:
             return False
         if len(self.conflicts) >= MAX_CONFLICTS:
             del self.conflicts[next(iter(self.conflicts))]
-        self.conflicts[found.once] = found
+        self.conflicts[found.message_id] = found
         return True
 
     def _look_at_clock(self, headers: Mapping[str, str]) -> None:

@@ -44,7 +44,7 @@ class Summary:
         return shown
 
 
-class Picture:
+class Overview:
     """The requests that are open, the last ones that ended, and those with something unread."""
 
     def __init__(self, max_open: int = MAX_OPEN, max_ended: int = MAX_ENDED) -> None:
@@ -71,7 +71,7 @@ class Picture:
             self.unread.setdefault(request_id, 0)
         summary.team = summary.team or team
 
-    def doubt(self) -> None:
+    def mark_all_stale(self) -> None:
         """Nothing was heard for a while: every open log is to be read on."""
         self.unread = dict.fromkeys(self.open, 0) | self.unread
 

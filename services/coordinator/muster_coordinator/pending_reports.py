@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from muster_bus.reports import EXCERPT, Source
 from muster_bus.reported_ids import RECENT_SECONDS
+from muster_bus.reports import EXCERPT, Source
 from muster_protocol import headers as h
 
 MAX_WAITING = 10_000
@@ -22,7 +22,7 @@ class Refusal:
         return now - self.at < RECENT_SECONDS
 
 
-class Refusals:
+class PendingReports:
     """Waiting to be reported, by the message id of the report; and those that are on `errors` already."""
 
     def __init__(self) -> None:
@@ -30,16 +30,16 @@ class Refusals:
         self._told: dict[str, None] = {}
 
     def add(self, reason: str, source: Source, at: float) -> None:
-        once = f"{source.stream}.{source.sequence}"
-        if once not in self._told and len(self.waiting) < MAX_WAITING:
-            self.waiting.setdefault(once, Refusal(reason, _short(source), at))
+        message_id = f"{source.stream}.{source.sequence}"
+        if message_id not in self._told and len(self.waiting) < MAX_WAITING:
+            self.waiting.setdefault(message_id, Refusal(reason, _short(source), at))
 
-    def told(self, once: str) -> None:
+    def told(self, message_id: str) -> None:
         """It is on `errors`, by whoever reported it."""
-        self.waiting.pop(once, None)
+        self.waiting.pop(message_id, None)
         if len(self._told) >= MAX_TOLD:
             del self._told[next(iter(self._told))]
-        self._told[once] = None
+        self._told[message_id] = None
 
 
 def _short(source: Source) -> Source:

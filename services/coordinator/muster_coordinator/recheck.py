@@ -17,7 +17,7 @@ class _Look:
     due_at: float
 
 
-class Suspects:
+class Recheck:
     """Which subjects are to be looked at, and when."""
 
     def __init__(self) -> None:

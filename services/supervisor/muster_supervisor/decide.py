@@ -77,7 +77,7 @@ def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE) -> li
     ending = _ending(state, now)
     if ending is not None:
         return [ending]
-    if state.made is None:
+    if state.plan_entry is None:
         return [MakePlan()]
     steps: list[Step] = [Expire(task_id, len(state.tasks[task_id].attempts)) for task_id in state.expired]
     attempts = tuple(_dispatchable(state, now, allowance))
@@ -125,7 +125,7 @@ def _ending(state: RequestState, now: float) -> GiveAnswer | None:
     if state.cancelled is not None:
         by = state.cancelled.reason or f"cancelled by {state.cancelled.by}"
         return GiveAnswer(AnswerStatus.CANCELLED, by)
-    if state.made is not None and state.open_tasks == 0:
+    if state.plan_entry is not None and state.open_tasks == 0:
         return GiveAnswer(status_of(state), "")
     moment = last_moment(state)
     if moment is not None and now >= moment:
@@ -134,18 +134,18 @@ def _ending(state: RequestState, now: float) -> GiveAnswer | None:
 
 
 def _refinements(state: RequestState, now: float) -> Iterator[Refine]:
-    for task_id in state.struck:
+    for task_id in state.awaiting_retry:
         attempt = len(state.tasks[task_id].attempts) + 1
         yield Refine(task_id, attempt, now + retry_delay(state.request_id, task_id, attempt))
 
 
 def _dispatchable(state: RequestState, now: float, allowance: Allowance) -> Iterator[Reservation]:
     """The ready tasks that fit: tasks in flight, tokens and money."""
-    made = state.made
-    assert made is not None
-    tokens_left = _left(made.budget.tokens, state.usage.tokens + state.tokens_set_aside)
-    usd_left = _left(made.budget.usd, state.usage.usd + state.usd_set_aside)
-    for task_id in islice(state.ready, max(0, made.in_flight - state.in_flight)):
+    plan_entry = state.plan_entry
+    assert plan_entry is not None
+    tokens_left = _left(plan_entry.budget.tokens, state.usage.tokens + state.tokens_set_aside)
+    usd_left = _left(plan_entry.budget.usd, state.usage.usd + state.usd_set_aside)
+    for task_id in islice(state.ready, max(0, plan_entry.in_flight - state.in_flight)):
         if (tokens_left is not None and tokens_left <= 0) or (usd_left is not None and usd_left < MIN_USD):
             return
         tokens = None if tokens_left is None else min(allowance.tokens, int(tokens_left))
@@ -156,7 +156,7 @@ def _dispatchable(state: RequestState, now: float, allowance: Allowance) -> Iter
         yield Reservation(
             task_id=task_id,
             attempt=len(task.attempts) + 1,
-            timeout_seconds=_timeout(state, task.spec.timeout_seconds or made.timeout_seconds, now),
+            timeout_seconds=_timeout(state, task.spec.timeout_seconds or plan_entry.timeout_seconds, now),
             tokens=tokens,
             usd=usd,
         )

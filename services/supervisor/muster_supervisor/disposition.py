@@ -8,7 +8,7 @@ from muster_bus.topology import has_message
 from muster_supervisor.owner import Owner
 
 
-class Fate(Enum):
+class Disposition(Enum):
     """What to do with a delivery."""
 
     OURS = "attend it"
@@ -16,22 +16,22 @@ class Fate(Enum):
     STALE = "somebody holds a later delivery: say nothing"
 
 
-async def fate_of(owner: Owner) -> Fate:
+async def classify(owner: Owner) -> Disposition:
     """Answered already, a second copy of what another supervisor attends, an id used before, or ours."""
     state, delivery = owner.state, owner.delivery
     if not state.request_hash and state.answer is None:
-        return Fate.OURS
+        return Disposition.OURS
     if (state.answer.request_hash if state.answer else state.request_hash) != owner.request_hash:
         await report_reuse(owner, delivery)
-        return Fate.SETTLED
+        return Disposition.SETTLED
     if state.answer is not None:
-        return Fate.SETTLED
+        return Disposition.SETTLED
     if state.owner is None:
-        return Fate.OURS
+        return Disposition.OURS
     if state.request_sequence == delivery.sequence:
-        return Fate.STALE if state.delivery > delivery.number else Fate.OURS
+        return Disposition.STALE if state.delivery > delivery.number else Disposition.OURS
     is_copy = await has_message(owner.bus, "REQUESTS", state.request_sequence)
-    return Fate.SETTLED if is_copy else Fate.OURS
+    return Disposition.SETTLED if is_copy else Disposition.OURS
 
 
 async def report_reuse(owner: Owner, delivery: Delivery) -> None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from muster_agent.models.port import Model
 from muster_agent.team.file import Team
+from muster_bus.background import supervised
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, Lease
 from muster_bus.log import RequestLog
-from muster_bus.background import owned
 from muster_protocol.errors import MusterError
 from muster_protocol.fold import RequestState
-from muster_protocol.messages import Answer, LogBody, PlanMade, Request, Taken, Usage
+from muster_protocol.messages import Answer, LogBody, PlanRecorded, Request, Taken, Usage
 from muster_supervisor.decide import last_moment
 
 log = logging.getLogger("muster.supervisor")
@@ -31,31 +31,33 @@ class Superseded(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class Resources:
     """What a supervisor works with."""
 
     bus: Bus
     team: Team
     model: Model
-    thinking: asyncio.Semaphore  # held while planning, refining or composing, never while waiting
+    model_slots: asyncio.Semaphore  # held while planning, refining or composing, never while waiting
     lease_seconds: float
 
 
 class Owner:
     """One supervisor's hold on one request."""
 
-    def __init__(self, means: Means, request_id: str, request: Request, request_hash: str, delivery: Delivery) -> None:
-        self.means = means
+    def __init__(
+        self, resources: Resources, request_id: str, request: Request, request_hash: str, delivery: Delivery
+    ) -> None:
+        self.resources = resources
         self.request = request
         self.request_hash = request_hash
         self.delivery = delivery
-        self.log = RequestLog(means.bus, request_id, delivery.headers)
+        self.log = RequestLog(resources.bus, request_id, delivery.headers)
         self.term = 0
-        self.trouble = ""  # why there is no plan yet
+        self.planning_error = ""  # why there is no plan yet
         self.spent = Usage()  # on plans that came to nothing: in no log entry, but paid
-        self._deadline = delivery.time + (request.deadline_seconds or means.team.limits.deadline_seconds)
+        self._deadline = delivery.time + (request.deadline_seconds or resources.team.limits.deadline_seconds)
         self.publishing: set[str] = set()  # tasks whose message is not stored yet
-        self._notes: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         self._broken: Exception | None = None
 
     @property
@@ -73,7 +75,7 @@ class Owner:
 
     @property
     def bus(self) -> Bus:
-        return self.means.bus
+        return self.resources.bus
 
     @property
     def lease(self) -> Lease:
@@ -109,8 +111,8 @@ class Owner:
         if not self.lease.is_held:
             raise LeaseLost
         instance, delivery = self.bus.sender.instance, self.delivery
-        once = f"{self.request_id}.taken.{instance}.{delivery.sequence}.{delivery.number}"
-        self.term = await self.log.append(self._taken(), once=once)
+        message_id = f"{self.request_id}.taken.{instance}.{delivery.sequence}.{delivery.number}"
+        self.term = await self.log.append(self._taken(), message_id=message_id)
 
     async def hand_back(self, delay_seconds: float) -> None:
         """End the term cleanly; the note tells a later reader that this take was not fruitless."""
@@ -118,34 +120,34 @@ class Owner:
         self.lease.hand_back(delay_seconds)
         log.info("← request %s  handed back", self.request_id)
 
-    async def live_on(self) -> None:
+    async def record_survival(self) -> None:
         """Taken by us once more: we outlived the take before, so it was not in vain, and nothing here is poison."""
         before = self._taken(handed_back=True).model_copy(update={"delivery": self.delivery.number - 1})
-        await self.log.append(before, once=f"{self.request_id}.lived.{self.term}")  # of no term: we still own it
+        await self.log.append(before, message_id=f"{self.request_id}.lived.{self.term}")  # of no term: we still own it
 
-    async def append(self, body: LogBody, once: str) -> int:
+    async def append(self, body: LogBody, message_id: str) -> int:
         """Write under our term; the fold ignores it if somebody else has the request by now."""
         self.check()
-        return await self.log.append(body, once=once, term=self.term)
+        return await self.log.append(body, message_id=message_id, term=self.term)
 
-    async def compare_and_set(self, body: PlanMade | Answer) -> bool:
+    async def compare_and_set(self, body: PlanRecorded | Answer) -> bool:
         self.check()
         return await self.log.compare_and_set(body, term=self.term)
 
-    def note(self, work: Callable[[], Awaitable[None]]) -> None:
+    def in_background(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do something that no step waits for; it ends with the term."""
-        task = owned(self._quietly(work), f"what is done beside {self.request_id}")
-        self._notes.add(task)
-        task.add_done_callback(self._notes.discard)
+        task = supervised(self._quietly(work), f"what is done beside {self.request_id}")
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
-    async def settle_notes(self) -> None:
+    async def finish_background(self) -> None:
         """Let what is being written land: an answer that meets it would be refused and written again."""
-        if self._notes:
-            await asyncio.wait(self._notes, timeout=NOTE_SECONDS)
+        if self._background:
+            await asyncio.wait(self._background, timeout=NOTE_SECONDS)
 
     async def close(self) -> None:
-        for note in self._notes:
-            note.cancel()
+        for in_background in self._background:
+            in_background.cancel()
         await self.log.close()
 
     async def _quietly(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -165,7 +167,7 @@ class Owner:
         return Taken(
             instance=self.bus.sender.instance,
             delivery=self.delivery.number,
-            team=self.means.team.team,
+            team=self.resources.team.team,
             deadline=self.deadline,
             request_hash=self.request_hash,
             request_sequence=self.delivery.sequence,

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from muster_agent.budget import Limit, fitted
-from muster_agent.models.port import NOTHING, Ask, Model, PlanBrief, finished
-from muster_agent.models.retry import ask_patiently
+from muster_agent.budget import Limit, within_budget
+from muster_agent.models.port import NOTHING, Ask, Model, PlanBrief, require_complete
+from muster_agent.models.retry import ask_with_retry
 from muster_agent.team.file import Team
 from muster_protocol.errors import Invalid, MusterError
-from muster_protocol.fields import check_honoured
+from muster_protocol.fields import check_supported
 from muster_protocol.messages import Request, Usage
 from muster_protocol.plan import MAX_DEPENDENCIES, MAX_TASKS, Plan, unfold
 from muster_supervisor.lint import Finding, errors, lint, route
@@ -27,7 +27,7 @@ class Unplannable(Invalid):
 
 async def make_plan(request: Request, team: Team, model: Model) -> tuple[Plan, Usage, tuple[str, ...]]:
     """The plan with a tag for every task, what it cost to make, and what is odd about it."""
-    check_honoured(request)
+    check_supported(request)
     match request:
         case Request(plan=Plan() as plan):
             return _accepted(plan, request, team, NOTHING)
@@ -60,10 +60,10 @@ async def _by_model(request: Request, team: Team, model: Model) -> tuple[Plan, U
 
 
 async def _draft(brief: PlanBrief, model: Model, spent: Usage, limit: Limit) -> tuple[str, Usage]:
-    ask = fitted(Ask(brief, max_tokens=MAX_PLAN_TOKENS), model, spent, limit)
-    reply = await ask_patiently(model, ask)
+    ask = within_budget(Ask(brief, max_tokens=MAX_PLAN_TOKENS), model, spent, limit)
+    reply = await ask_with_retry(model, ask)
     try:
-        return finished(reply).text, spent + reply.usage
+        return require_complete(reply).text, spent + reply.usage
     except MusterError as error:
         raise Unplannable(f"{model.name} made no plan: {error}", "text", spent + reply.usage) from error
 

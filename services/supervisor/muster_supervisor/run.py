@@ -8,7 +8,6 @@ from typing import assert_never
 from muster_bus import telemetry
 from muster_bus.lease import Delivery
 from muster_protocol.errors import MusterError
-from muster_supervisor.steps.answer import give_answer
 from muster_supervisor.control import read_controls
 from muster_supervisor.decide import (
     Allowance,
@@ -21,17 +20,18 @@ from muster_supervisor.decide import (
     due,
     next_time,
 )
-from muster_supervisor.steps.dispatch import dispatch, expire, publish_again, refine
-from muster_supervisor.disposition import Fate, fate_of
+from muster_supervisor.disposition import Disposition, classify
 from muster_supervisor.owner import LeaseLost, Owner, Superseded
+from muster_supervisor.steps.answer import give_answer
+from muster_supervisor.steps.dispatch import dispatch, expire, publish_again, refine
 from muster_supervisor.steps.plan import plan, refuse
 
 log = logging.getLogger("muster.supervisor")
 
 LOOK_SECONDS = 5.0  # read the log though nothing was heard: a repetition can be lost in a cluster
 PACE_SECONDS = 0.005  # between two dispatches of one saturated request, so that several tasks share a reservation
-MAX_FRUITLESS_TAKES = 3
-FOREIGN_DELAY_SECONDS = 2.0
+MAX_UNPRODUCTIVE_TAKES = 3
+UNKNOWN_KIND_DELAY_SECONDS = 2.0
 
 
 class Run:
@@ -39,20 +39,20 @@ class Run:
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
-        self._retaken = asyncio.Event()
+        self._redelivered = asyncio.Event()
         self._dispatched_at = 0.0
         self._looked_at = 0.0
         self._refining: set[str] = set()
         self._is_stopping = False
         self._has_controls = self._is_reading_controls = False
         self._controls_read = 0
-        self.parked = asyncio.Event()  # taken, or ended
+        self.slot_released = asyncio.Event()  # taken, or ended
 
-    def retake(self, delivery: Delivery) -> None:
+    def on_redelivery(self, delivery: Delivery) -> None:
         """The broker delivered the request again, to us: go on under the new handle, never twice."""
         self.owner.lease.drop()
         self.owner.delivery = delivery
-        self._retaken.set()
+        self._redelivered.set()
         self.owner.log.wake()
 
     def stop(self) -> None:
@@ -68,13 +68,13 @@ class Run:
         except (TimeoutError, LeaseLost, Superseded, MusterError):
             self.owner.lease.hand_back()
 
-    def controlled(self) -> None:
+    def on_control(self) -> None:
         """Somebody said something on `control`."""
         self._looked_at = time.monotonic()
         self._has_controls = True
         if not self._is_reading_controls:  # one reader, however many speak
             self._is_reading_controls = True
-            self.owner.note(self._read_controls)
+            self.owner.in_background(self._read_controls)
 
     async def _read_controls(self) -> None:
         try:
@@ -89,7 +89,7 @@ class Run:
         finally:
             self._is_reading_controls = False
 
-    async def attend(self) -> None:
+    async def supervise(self) -> None:
         """From wherever the log says the request is, to its answer."""
         owner = self.owner
         delivery = owner.delivery
@@ -103,37 +103,37 @@ class Run:
         ):
             await owner.log.open()
             try:
-                await self._attend_under_leases()
+                await self._supervise_under_leases()
             except Superseded:
                 log.info("← request %s  taken over by %s", owner.request_id, owner.state.owner)
                 owner.lease.drop()
             finally:
-                self.parked.set()
+                self.slot_released.set()
                 await owner.close()
 
-    async def _attend_under_leases(self) -> None:
+    async def _supervise_under_leases(self) -> None:
         while True:
             try:
-                await self._attend()
+                await self._supervise()
                 return
             except LeaseLost:
                 log.warning("… request %s  lease lost, writing nothing", self.owner.request_id)
-                if not await self._gets_new_lease():
+                if not await self._await_redelivery():
                     return
 
-    async def _attend(self) -> None:
+    async def _supervise(self) -> None:
         owner = self.owner
         if not await self._begin():
             return
-        self.parked.set()  # what follows waits for models, workers or people: others may be taken meanwhile
+        self.slot_released.set()  # what follows waits for models, workers or people: others may be taken meanwhile
         while owner.state.answer is None:
-            if self._is_stopping or self._meets_the_unknown():
-                await owner.hand_back(FOREIGN_DELAY_SECONDS if owner.log.foreign_kind else 0.0)
+            if self._is_stopping or self._sees_unknown_kind():
+                await owner.hand_back(UNKNOWN_KIND_DELAY_SECONDS if owner.log.unknown_kind else 0.0)
                 return
-            if self._retaken.is_set():
+            if self._redelivered.is_set():
                 await self._take()
             owner.check()
-            self._look_around()
+            self._poll_control()
             steps = [step for step in due(owner.state, owner.now(), self._allowance()) if not self._is_under_way(step)]
             if steps:
                 await self._carry_out(steps)
@@ -141,48 +141,48 @@ class Run:
                 await self._wait()
         owner.lease.ack()
 
-    def _look_around(self) -> None:
+    def _poll_control(self) -> None:
         """In a cluster a cancel can be heard before it can be read: read again, whether or not anything was heard."""
         if time.monotonic() - self._looked_at > LOOK_SECONDS:
-            self.controlled()
+            self.on_control()
 
     async def _begin(self) -> bool:
         """Take the request: a new one in one write, any other after a look at its log. False: it is not ours."""
         owner = self.owner
         if owner.delivery.number == 1 and not owner.term and await owner.take_first():
-            self.controlled()
+            self.on_control()
             return True
         await owner.log.refresh()
-        match await fate_of(owner):
-            case Fate.SETTLED:
+        match await classify(owner):
+            case Disposition.SETTLED:
                 owner.lease.ack()
                 return False
-            case Fate.STALE:
+            case Disposition.STALE:
                 owner.lease.drop()
                 return False
-            case Fate.OURS:
+            case Disposition.OURS:
                 await self._take()
                 return True
 
     async def _take(self) -> None:
         owner = self.owner
-        if self._retaken.is_set():
-            self._retaken.clear()
+        if self._redelivered.is_set():
+            self._redelivered.clear()
             await self._check_not_stale()
         has_lived_on = owner.term > 0 and owner.state.term == owner.term
         await owner.take()
         if has_lived_on:
-            await owner.live_on()
+            await owner.record_survival()
         self._controls_read = 0  # what was decided under an earlier term may not count
         if owner.state.answer is not None:
             return
         owner.check()
-        fruitless = owner.state.fruitless_takes(owner.delivery.number)
-        if fruitless >= MAX_FRUITLESS_TAKES:
-            await refuse(self.owner, f"the request was taken {fruitless} times without any progress: poison")
+        unproductive = owner.state.unproductive_takes(owner.delivery.number)
+        if unproductive >= MAX_UNPRODUCTIVE_TAKES:
+            await refuse(self.owner, f"the request was taken {unproductive} times without any progress: poison")
             return
-        self.controlled()
-        owner.note(lambda: publish_again(owner))
+        self.on_control()
+        owner.in_background(lambda: publish_again(owner))
 
     async def _check_not_stale(self) -> None:
         """A delivery that waited in our own socket while we hung may be older than the one its new owner holds."""
@@ -195,18 +195,18 @@ class Run:
         """Until the log changes, a timer is due, or it is time to look without being told."""
         owner = self.owner
         until = next_time(owner.state)
-        timeout = min(LOOK_SECONDS, owner.means.lease_seconds)
+        timeout = min(LOOK_SECONDS, owner.resources.lease_seconds)
         is_look = until is None or until - owner.now() > timeout
         if not is_look and until is not None:
             timeout = max(0.001, until - owner.now())
         if not await owner.log.changed(timeout) and is_look:
-            await owner.log.refresh(fresh=False)
+            await owner.log.refresh(from_leader=False)
 
-    async def _gets_new_lease(self) -> bool:
+    async def _await_redelivery(self) -> bool:
         """Silence, until the broker delivers the request to us again or it is somebody else's."""
         try:
-            async with asyncio.timeout(self.owner.means.lease_seconds * 3):
-                await self._retaken.wait()
+            async with asyncio.timeout(self.owner.resources.lease_seconds * 3):
+                await self._redelivered.wait()
         except TimeoutError:
             return False
         return True
@@ -239,7 +239,7 @@ class Run:
     def _refine(self, step: Refine) -> None:
         """Beside the loop: a model that takes its time must hold up neither other tasks nor a cancel."""
         self._refining.add(step.task_id)
-        self.owner.note(lambda: self._refine_beside(step))
+        self.owner.in_background(lambda: self._refine_beside(step))
 
     async def _refine_beside(self, step: Refine) -> None:
         try:
@@ -249,19 +249,19 @@ class Run:
             self.owner.log.wake()
 
     async def _dispatch(self, step: DispatchTasks) -> None:
-        made = self.owner.state.made
-        assert made is not None
+        plan_entry = self.owner.state.plan_entry
+        assert plan_entry is not None
         pause = self._dispatched_at + PACE_SECONDS - time.monotonic()
-        if pause > 0 and self.owner.state.in_flight and len(step.attempts) < made.in_flight // 4:
+        if pause > 0 and self.owner.state.in_flight and len(step.attempts) < plan_entry.in_flight // 4:
             await asyncio.sleep(pause)
             return  # more may be due by now
         self._dispatched_at = time.monotonic()
         await dispatch(self.owner, step)
 
-    def _meets_the_unknown(self) -> bool:
+    def _sees_unknown_kind(self) -> bool:
         """A newer supervisor wrote what we cannot read: leave the request to its like, while there is time."""
-        return self.owner.log.foreign_kind is not None and self.owner.seconds_left() > 3 * FOREIGN_DELAY_SECONDS
+        return self.owner.log.unknown_kind is not None and self.owner.seconds_left() > 3 * UNKNOWN_KIND_DELAY_SECONDS
 
     def _allowance(self) -> Allowance:
-        tokens = self.owner.means.team.limits.task_tokens
+        tokens = self.owner.resources.team.limits.task_tokens
         return Allowance() if tokens is None else Allowance(tokens=tokens)

@@ -52,25 +52,25 @@ class Events:
 
         return Context(task.context, progress, tool_used)
 
-    async def bounced(self, delivery: Delivery) -> None:
+    async def returned_unread(self, delivery: Delivery) -> None:
         """Handed back before anybody looked at it: what it is, its id says."""
         await self.handed_back(delivery, (delivery.headers or {}).get(h.MESSAGE_ID, ""))
 
-    async def handed_back(self, delivery: Delivery, once: str) -> None:
+    async def handed_back(self, delivery: Delivery, message_id: str) -> None:
         """Stored, so that this delivery of the attempt `once` is not counted as one that failed."""
-        request_id, _, of_request = once.partition(".")
+        request_id, _, of_request = message_id.partition(".")
         task_id, _, attempt = of_request.rpartition(".")
         try:
             fields = {"request_id": request_id, "task_id": task_id, "attempt": attempt}
             instance = self._bus.sender.instance
             note = HandedBack.of({**fields, "worker": instance, "delivery": delivery.number})
-            back = f"{once}.back.{instance}.{delivery.number}"
+            back = f"{message_id}.back.{instance}.{delivery.number}"
             subject = subjects.events(request_id)
-            await self._bus.store(subject, note, request_id=request_id, once=back, patience=1.0)
+            await self._bus.store(subject, note, request_id=request_id, message_id=back, give_up_after=1.0)
         except MusterError as error:
-            log.warning("… task    %s  hand-back not noted: %s", once, error)
+            log.warning("… task    %s  hand-back not noted: %s", message_id, error)
 
     def _tell(self, event: Message, task: Task) -> None:
-        once = f"{task.once}.{event.kind}.{self._bus.sender.instance}.{time.monotonic_ns()}"
+        message_id = f"{task.message_id}.{event.kind}.{self._bus.sender.instance}.{time.monotonic_ns()}"
         subject = subjects.events(task.request_id)
-        self._bus.tell(subject, event, request_id=task.request_id, once=once)
+        self._bus.tell(subject, event, request_id=task.request_id, message_id=message_id)

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 
 from muster_agent.budget import Limit, Meter
 from muster_agent.errors import BadOutput, ModelAway, OutOfBudget, Refused
-from muster_agent.functions import Context, called, imported
+from muster_agent.functions import Context, call, load_function
 from muster_agent.loop import work
 from muster_agent.models.port import NOTHING, Model, WorkBrief, choose_model
 from muster_agent.team.file import FunctionRole, ModelRole, Role, Team
@@ -45,23 +45,23 @@ class FunctionRunner:
 
     def __init__(self, role: FunctionRole, team: Team) -> None:
         self.name = role.name
-        self.said = ""
-        self._handler = imported(role.run, team.folder)
+        self.notice = ""
+        self._handler = load_function(role.run, team.folder)
         self._is_async = inspect.iscoroutinefunction(self._handler)
 
     async def run(self, task: Task, ctx: Context, _meter: Meter) -> Output:
         heard = ctx if self._is_async else replace(ctx, progress=_from_thread(ctx.progress))
-        return await called(self._handler, task, heard)
+        return await call(self._handler, task, heard)
 
 
 def _from_thread(progress: Callable[[str], None]) -> Callable[[str], None]:
     """The same voice for a function that runs beside the loop."""
     loop = asyncio.get_running_loop()
 
-    def said(text: str) -> None:
+    def notice(text: str) -> None:
         loop.call_soon_threadsafe(progress, text)
 
-    return said
+    return notice
 
 
 class ModelRunner:
@@ -72,7 +72,7 @@ class ModelRunner:
         self._role = role
         self._models = models
         self._tools: dict[str, Tool] = tools_for(role, team)
-        self.said = models(role.model).said
+        self.notice = models(role.model).notice
 
     async def run(self, task: Task, ctx: Context, meter: Meter) -> Output:
         brief = WorkBrief(
@@ -108,9 +108,9 @@ class Executor:
         return self._by_tag[tag].name if tag in self._by_tag else ""
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def notice(self) -> tuple[str, ...]:
         """What a person should be told about the models in use."""
-        return tuple(dict.fromkeys(runner.said for runner in self._by_tag.values() if runner.said))
+        return tuple(dict.fromkeys(runner.notice for runner in self._by_tag.values() if runner.notice))
 
     async def run(self, task: Task, ctx: Context) -> Outcome:
         """The outcome of one attempt. Only a cancellation gets through."""

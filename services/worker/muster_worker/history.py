@@ -23,7 +23,7 @@ def is_suspect(task: Task, delivery: int, now: float, connected_at: float, ack_w
 
 async def is_done_already(bus: Bus, task: Task) -> bool:
     """Read the log from the task's reservation on, at the leader: a stored result is never made again."""
-    entries = await read_log(bus, task.request_id, task.reserved_sequence, fresh=True)
+    entries = await read_log(bus, task.request_id, task.reserved_sequence, from_leader=True)
     return any(settles(entry, task) for entry in entries)
 
 
@@ -43,7 +43,7 @@ async def is_poison(bus: Bus, task: Task, delivery: int) -> bool:
     if delivery <= MAX_TAKES:
         return False
     handed_back = 0
-    for raw in await read_subject(bus.nc, "EVENTS", subjects.events(task.request_id), fresh=True):
+    for raw in await read_subject(bus.nc, "EVENTS", subjects.events(task.request_id), from_leader=True):
         if raw.headers.get(h.KIND) == HandedBack.kind:
             try:
                 note = HandedBack.read(raw.data)

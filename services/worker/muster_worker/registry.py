@@ -4,12 +4,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from muster_bus.background import supervised
 from muster_bus.connection import Bus
 from muster_bus.kv import Bucket
-from muster_bus.background import owned
 from muster_bus.workers import BUCKET
-from muster_protocol.worker_card import WorkerCard
 from muster_protocol.errors import MusterError
+from muster_protocol.worker_card import WorkerCard
 
 log = logging.getLogger("muster.worker")
 
@@ -32,7 +32,7 @@ class Registry:
     async def start(self) -> None:
         """Register before the first task comes: the broker's time of it tells what is old and what is late."""
         await self._register()
-        self._beating = owned(self._beat(), "the sign of life")
+        self._beating = supervised(self._beat(), "the sign of life")
 
     async def stop(self) -> None:
         """Leave at once instead of being missed."""
@@ -54,7 +54,7 @@ class Registry:
         name = self._bus.sender.instance
         card = WorkerCard(name=name, tags=self._tags, slots=self._slots, busy=self._busy())
         try:
-            await self._bucket.put(name, card.model_dump_json().encode(), patience=BEAT_SECONDS)
+            await self._bucket.put(name, card.model_dump_json().encode(), give_up_after=BEAT_SECONDS)
             written = await self._bucket.get(name)
         except MusterError as error:
             self._miss(error)

@@ -8,12 +8,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from muster_bus import telemetry
-from muster_bus.connection import Bus, Heard
+from muster_bus.background import supervised
+from muster_bus.connection import Bus, Incoming
 from muster_bus.lease import Delivery
-from muster_bus.background import owned
 from muster_bus.pull import Pull
 from muster_bus.reports import Source
-from muster_bus.topology import lease_of, worker_consumer
+from muster_bus.topology import ack_wait_of, worker_consumer
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid, Retryable
@@ -36,20 +36,20 @@ MAY_ABORT = ("supervisor/", "coordinator/")
 Key = tuple[str, str, int]
 
 
-class Running:
+class RunningAttempt:
     """One attempt that runs here."""
 
-    __slots__ = ("delivery", "is_aborted", "is_told", "runner", "taken_at", "task")
+    __slots__ = ("delivery", "is_aborted", "runner", "start_announced", "taken_at", "task")
 
     def __init__(self, task: Task, delivery: Delivery, runner: "asyncio.Task[None]") -> None:
         self.task, self.delivery, self.runner = task, delivery, runner
         self.is_aborted = False
-        self.is_told = True  # nothing to tell before it has begun
+        self.start_announced = True  # nothing to tell before it has begun
         self.taken_at = time.monotonic()
 
     def begin(self) -> None:
         """It was not done yet, so it is done here."""
-        self.is_told = False
+        self.start_announced = False
         self.taken_at = time.monotonic()
 
 
@@ -60,7 +60,7 @@ class Worker:
         self.bus = bus
         self._executor = executor
         self._slots = slots
-        self._running: dict[Key, Running] = {}
+        self._running: dict[Key, RunningAttempt] = {}
         self._cancelled: OrderedDict[str, None] = OrderedDict()
         self._pull: Pull | None = None
         self._is_stopping = False
@@ -71,21 +71,21 @@ class Worker:
         self._registry = Registry(bus, executor.tags, slots, lambda: len(self._running))
 
     @property
-    def turned_at(self) -> float:
-        return self._pull.turned_at if self._pull is not None else time.monotonic()
+    def last_turn_at(self) -> float:
+        return self._pull.last_turn_at if self._pull is not None else time.monotonic()
 
     async def start(self) -> None:
         consumers = [worker_consumer(tag) for tag in self._executor.tags]
-        ack_waits = [await lease_of(self.bus, "TASKS", consumer) for consumer in consumers]
+        ack_waits = [await ack_wait_of(self.bus, "TASKS", consumer) for consumer in consumers]
         await self.bus.subscribe(subjects.ALL_CONTROL, self._on_control)
         self._ack_wait = min(ack_waits)
-        note = self._events.bounced
+        note = self._events.returned_unread
         self._pull = Pull(self.bus, "TASKS", consumers, self._slots, self._ack_wait, self._take, note)
         await self._registry.start()
         self.bus.on_reconnect(self._on_reconnect)
         await self._on_reconnect()
         await self._pull.start()
-        self._telling = owned(self._tell_starts(), "the telling of starts")
+        self._telling = supervised(self._tell_starts(), "the telling of starts")
         log.info("ready: tags %s, %d slots", ", ".join(self._executor.tags), self._slots)
 
     async def stop(self, grace_seconds: float) -> None:
@@ -109,7 +109,7 @@ class Worker:
         try:
             task = await self._read(delivery)
         except asyncio.CancelledError:
-            await self._events.bounced(delivery)  # stopped before it was known what it is
+            await self._events.returned_unread(delivery)  # stopped before it was known what it is
             delivery.lease.hand_back()
             raise
         if task is None:
@@ -117,9 +117,9 @@ class Worker:
         key = (task.request_id, task.task_id, task.attempt)
         known = self._running.get(key)
         if known is not None:
-            await _meet_again(known, delivery)
+            await _handle_duplicate(known, delivery)
             return
-        running = self._running[key] = Running(task, delivery, _current_task())
+        running = self._running[key] = RunningAttempt(task, delivery, _current_task())
         try:
             if await self._is_settled(task, delivery):
                 running.delivery.lease.ack()
@@ -137,8 +137,8 @@ class Worker:
 
     async def _read(self, delivery: Delivery) -> Task | None:
         try:
-            h.checked_sender(delivery.headers)
-            h.checked_kind(delivery.headers, {Task.kind: Task})
+            h.require_sender(delivery.headers)
+            h.require_kind(delivery.headers, {Task.kind: Task})
             return Task.read(await self.bus.body_of(delivery.headers, delivery.data))
         except Invalid as reason:
             source = Source.of(delivery)
@@ -161,11 +161,11 @@ class Worker:
             outcome = Outcome(ResultStatus.FAILED, "", error=failure)
             await self._append(task, delivery, outcome, 0.0)
             source = Source.of(delivery)
-            await self.bus.report(f"task {task.once}: {failure.message}", source, request_id=task.request_id)
+            await self.bus.report(f"task {task.message_id}: {failure.message}", source, request_id=task.request_id)
             return True
         return False
 
-    async def _work(self, running: Running) -> None:
+    async def _work(self, running: RunningAttempt) -> None:
         task, delivery = running.task, running.delivery
         carrier = delivery.headers or {}
         if not telemetry.is_sampled(carrier):
@@ -183,13 +183,13 @@ class Worker:
             if outcome.error is not None:
                 telemetry.failed(span, outcome.error.message)
 
-    async def _run(self, running: Running) -> Outcome:
+    async def _run(self, running: RunningAttempt) -> Outcome:
         """Run the role, store its result, and only then ack."""
         task = running.task
         began = time.monotonic()
         outcome = await self._executor.run(task, self._events.context(task))
         seconds = time.monotonic() - began
-        running.is_told = True
+        running.start_announced = True
         try:
             await self._append(task, running.delivery, outcome, seconds)
         except Invalid as reason:
@@ -205,8 +205,8 @@ class Worker:
             await asyncio.sleep(STARTED_AFTER_SECONDS)
             latest = time.monotonic() - STARTED_AFTER_SECONDS
             for running in list(self._running.values()):
-                if not running.is_told and running.taken_at <= latest:
-                    running.is_told = True
+                if not running.start_announced and running.taken_at <= latest:
+                    running.start_announced = True
                     self._say_started(running)
 
     async def _append(self, task: Task, delivery: Delivery, outcome: Outcome, seconds: float) -> None:
@@ -230,7 +230,12 @@ class Worker:
         while True:
             try:
                 await self.bus.store(
-                    subject, result, request_id=request_id, once=result.once, carrier=delivery.headers, sender=sender
+                    subject,
+                    result,
+                    request_id=request_id,
+                    message_id=result.message_id,
+                    carrier=delivery.headers,
+                    sender=sender,
                 )
             except Retryable as reason:
                 log.warning("… result  %s  not stored yet: %s", _named(task), reason)
@@ -238,14 +243,14 @@ class Worker:
             else:
                 return
 
-    async def _give_up(self, running: Running) -> None:
+    async def _give_up(self, running: RunningAttempt) -> None:
         """Stopped by an abort: settle it. Stopped with the worker: hand it back and say so. By its own role: failed."""
         task, delivery = running.task, running.delivery
         if running.is_aborted:
             delivery.lease.ack()
             log.info("■ task    %s  stopped", _named(task))
         elif self._is_stopping:
-            await self._events.handed_back(delivery, task.once)
+            await self._events.handed_back(delivery, task.message_id)
             delivery.lease.hand_back()
             log.info("← task    %s  handed back", _named(task))
         else:  # handed back, it would come again at once, and for ever
@@ -258,7 +263,7 @@ class Worker:
                 return
             running.delivery.lease.ack()
 
-    def _say_started(self, running: Running) -> None:
+    def _say_started(self, running: RunningAttempt) -> None:
         task = running.task
         log.info("→ task    %s", _named(task))
         self._events.started(task, running.delivery, self._executor.role_of(task.tag))
@@ -266,10 +271,10 @@ class Worker:
     async def _on_reconnect(self) -> None:
         self._connected_at = self.bus.clock.now()
 
-    def _on_control(self, message: Heard) -> None:
+    def _on_control(self, message: Incoming) -> None:
         try:
-            sender = h.checked_sender(message.headers)
-            control = h.checked_kind(message.headers, CONTROL_KINDS).read(message.data)
+            sender = h.require_sender(message.headers)
+            control = h.require_kind(message.headers, CONTROL_KINDS).read(message.data)
         except Invalid as reason:
             log.debug("a control message that cannot be used: %s", reason)
             return
@@ -297,7 +302,7 @@ class Worker:
                 running.runner.cancel()
 
 
-async def _meet_again(running: Running, delivery: Delivery) -> None:
+async def _handle_duplicate(running: RunningAttempt, delivery: Delivery) -> None:
     """What runs here came once more: delivered again, or stored a second time."""
     if running.delivery.sequence == delivery.sequence:
         running.delivery.lease.drop()

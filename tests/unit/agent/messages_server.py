@@ -45,7 +45,7 @@ def text(words: str) -> Json:
     return {"type": "text", "text": words}
 
 
-def thinking(words: str) -> Json:
+def model_slots(words: str) -> Json:
     return {"type": "thinking", "thinking": words, "signature": f"signed:{words}"}
 
 
@@ -118,7 +118,7 @@ def _is_strict(body: Json) -> bool:
 async def serving(*script: Canned, key: str = "sk-test") -> AsyncGenerator[MessagesServer]:
     server = MessagesServer(list(script), key)
 
-    async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def supervise(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
         body = await reader.readexactly(int(headers["content-length"]))
@@ -132,7 +132,7 @@ async def serving(*script: Canned, key: str = "sk-test") -> AsyncGenerator[Messa
         writer.close()
         await writer.wait_closed()
 
-    listening = await asyncio.start_server(attend, "127.0.0.1", 0)
+    listening = await asyncio.start_server(supervise, "127.0.0.1", 0)
     async with listening:
         server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
         yield server

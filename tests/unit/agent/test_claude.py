@@ -6,10 +6,19 @@ from contextlib import asynccontextmanager
 import pytest
 
 from muster_agent.budget import Limit, Meter
-from muster_agent.models.claude import Claude
 from muster_agent.errors import BadOutput, KeyRefused, ModelAway, OutOfBudget, Refused
 from muster_agent.loop import work
-from muster_agent.models.port import Ask, PlanBrief, Price, RefineBrief, RoleCard, WorkBrief, choose_model, finished
+from muster_agent.models.claude import Claude
+from muster_agent.models.port import (
+    Ask,
+    PlanBrief,
+    Price,
+    RefineBrief,
+    RoleCard,
+    WorkBrief,
+    choose_model,
+    require_complete,
+)
 from muster_agent.tools.tool import tool_of
 from muster_protocol.errors import Terminal
 from muster_protocol.plan import Plan
@@ -17,10 +26,10 @@ from tests.unit.agent.messages_server import (
     Canned,
     MessagesServer,
     message,
+    model_slots,
     refusal,
     serving,
     text,
-    thinking,
     tool_use,
 )
 
@@ -50,10 +59,10 @@ def double(number: int) -> int:
 
 
 async def test_a_plan_comes_through_a_closed_schema_and_after_a_thinking_block():
-    async with claude(message(thinking("hm"), text(PLAN))) as (model, server):
+    async with claude(message(model_slots("hm"), text(PLAN))) as (model, server):
         reply = await model.ask(Ask(PlanBrief("find x", ROLES)))
 
-    assert Plan.model_validate_json(finished(reply).text).tasks[0].tag == "research"
+    assert Plan.model_validate_json(require_complete(reply).text).tasks[0].tag == "research"
     assert server.requests[0]["output_config"]["format"]["type"] == "json_schema"
 
 
@@ -66,7 +75,7 @@ async def test_usage_is_priced_by_the_table():
 
 
 async def test_thinking_and_tool_calls_go_back_unchanged_and_all_tools_are_answered_in_one_message():
-    calls = (thinking("two at once"), tool_use("t1", "double", number=4), tool_use("t2", "double", number="many"))
+    calls = (model_slots("two at once"), tool_use("t1", "double", number=4), tool_use("t2", "double", number="many"))
     meter = Meter()
     async with claude(message(*calls, stop="tool_use"), message(text("eight"))) as (model, server):
         answer = await work(model, WorkBrief("double it"), {"double": tool_of(double)}, meter, unheard)

@@ -53,14 +53,14 @@ async def run(executor: Executor, tag: str, **fields: Any) -> Outcome:
 
 
 async def test_a_function_gets_its_task_and_context_and_may_tell_how_it_goes(executor: Executor):
-    said: list[str] = []
-    outcome = await executor.run(task("asks", "count"), Context({"a": 1}, progress=said.append))
+    notice: list[str] = []
+    outcome = await executor.run(task("asks", "count"), Context({"a": 1}, progress=notice.append))
     await asyncio.sleep(0)
 
     assert outcome.status is ResultStatus.DONE
     assert outcome.role == "asks"
     assert outcome.output == {"outputs": {"a": 1}, "description": "count"}
-    assert said == ["half way"]
+    assert notice == ["half way"]
 
 
 @pytest.mark.parametrize(
@@ -159,6 +159,6 @@ def test_an_executor_says_what_it_serves_and_refuses_roles_that_are_not_in_the_t
     found = team({"name": "a", "tags": ["x"]}, {"name": "b", "tags": ["x"]})
 
     assert Executor(found, {}, ["b"]).tags == ("b", "x")
-    assert "not an LLM" in Executor(found, {}).said[0]
+    assert "not an LLM" in Executor(found, {}).notice[0]
     with pytest.raises(Invalid, match="no role 'c'"):
         Executor(found, {}, ["c"])

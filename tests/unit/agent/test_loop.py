@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from muster_agent.budget import Limit, Meter, fitted
+from muster_agent.budget import Limit, Meter, within_budget
 from muster_agent.errors import KeyRefused, ModelAway, OutOfBudget, Unfinished
 from muster_agent.loop import MAX_TURNS, work
 from muster_agent.models.port import (
@@ -20,8 +20,8 @@ from muster_agent.models.port import (
     api_key,
     choose_model,
 )
-from muster_agent.models.retry import ask_patiently
 from muster_agent.models.prompts import prompt
+from muster_agent.models.retry import ask_with_retry
 from muster_agent.models.scripted import Scripted
 from muster_agent.tools.tool import Tool, tool_of
 from muster_protocol.errors import Invalid, Misconfigured
@@ -95,13 +95,13 @@ async def test_the_token_budget_ends_the_loop_and_the_spending_is_known():
 
 
 async def test_the_money_budget_caps_the_answer_by_its_price():
-    fit = fitted(Ask(WorkBrief("x")), Scripted([], price=PRICE), NOTHING, Limit(usd=0.01))
+    fit = within_budget(Ask(WorkBrief("x")), Scripted([], price=PRICE), NOTHING, Limit(usd=0.01))
 
     assert 900 < fit.max_tokens < 1000
     with pytest.raises(OutOfBudget):
-        fitted(Ask(WorkBrief("x")), Scripted([], price=PRICE), USED, Limit(usd=0.0101))
+        within_budget(Ask(WorkBrief("x")), Scripted([], price=PRICE), USED, Limit(usd=0.0101))
     with pytest.raises(Misconfigured, match="prices"):
-        fitted(Ask(WorkBrief("x")), Scripted([], price=None), NOTHING, Limit(usd=1))
+        within_budget(Ask(WorkBrief("x")), Scripted([], price=None), NOTHING, Limit(usd=1))
 
 
 async def test_a_busy_model_is_asked_again_after_what_it_asked_for():
@@ -112,21 +112,21 @@ async def test_a_busy_model_is_asked_again_after_what_it_asked_for():
 
     model = Scripted([ModelAway("busy", 7), ModelAway("busy"), Reply("here")])
 
-    assert (await ask_patiently(model, Ask(WorkBrief("x")), sleep)).text == "here"
+    assert (await ask_with_retry(model, Ask(WorkBrief("x")), sleep)).text == "here"
     assert waits == [7, 2.0]
 
 
 @pytest.mark.parametrize("script", [[ModelAway("busy", 300)], [ModelAway("busy", 0)] * 3])
 async def test_patience_ends(script: list[Exception]):
     with pytest.raises(ModelAway):
-        await ask_patiently(Scripted(script), Ask(WorkBrief("x")))
+        await ask_with_retry(Scripted(script), Ask(WorkBrief("x")))
 
 
 def test_without_a_key_auto_goes_offline_and_says_so_and_claude_is_an_error():
     model = choose_model("auto", {})
 
     assert "not an LLM" in model.name
-    assert "no ANTHROPIC_API_KEY" in model.said
+    assert "no ANTHROPIC_API_KEY" in model.notice
     with pytest.raises(KeyRefused, match="ANTHROPIC_API_KEY"):
         choose_model("claude-opus-5-5", {})
     with pytest.raises(Invalid, match="known: auto, offline"):

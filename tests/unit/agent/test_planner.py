@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from muster_agent.errors import OutOfBudget
-from muster_agent.models.port import Ask, PlanBrief, Reply
 from muster_agent.models.offline.model import Offline
+from muster_agent.models.port import Ask, PlanBrief, Reply
 from muster_agent.models.scripted import Scripted
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import Request, Usage

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster_agent.functions import imported
+from muster_agent.functions import load_function
 from muster_agent.team.file import FunctionRole, ModelRole, load_team
 from muster_protocol.errors import Invalid
 from tests.unit.agent.teams import CLOUD, FUNCTIONS, team
@@ -81,11 +81,11 @@ def test_a_file_that_is_no_team_says_so(tmp_path: Path, content: str):
 def test_a_function_beside_the_team_file_is_found(tmp_path: Path):
     (tmp_path / "beside_here.py").write_text("def answer(): return 42\n")
 
-    assert imported("beside_here:answer", tmp_path)() == 42
+    assert load_function("beside_here:answer", tmp_path)() == 42
     with pytest.raises(Invalid, match="no function 'question'"):
-        imported("beside_here:question", tmp_path)
+        load_function("beside_here:question", tmp_path)
     with pytest.raises(Invalid, match="cannot import"):
-        imported("not_there_at_all:f", tmp_path)
+        load_function("not_there_at_all:f", tmp_path)
 
 
 def test_two_teams_with_modules_of_one_name_do_not_get_each_others(tmp_path: Path):
@@ -93,6 +93,6 @@ def test_two_teams_with_modules_of_one_name_do_not_get_each_others(tmp_path: Pat
         (tmp_path / name).mkdir()
         (tmp_path / name / "samename.py").write_text(f"def which(): return {name!r}\n")
 
-    assert imported("samename:which", tmp_path / "one")() == "one"
+    assert load_function("samename:which", tmp_path / "one")() == "one"
     with pytest.raises(Invalid, match="rename"):
-        imported("samename:which", tmp_path / "two")
+        load_function("samename:which", tmp_path / "two")

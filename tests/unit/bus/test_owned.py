@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from muster_bus.background import owned
+from muster_bus.background import supervised
 
 
 async def test_an_error_that_ends_it_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture):
     async def stumble() -> None:
         raise ValueError("over a stone")
 
-    task = owned(stumble(), "the walk")
+    task = supervised(stumble(), "the walk")
     await asyncio.wait([task])
 
     assert "the walk broke and goes on no more" in caplog.text
@@ -22,7 +22,7 @@ async def test_neither_its_end_nor_a_cancel_is_news(caplog: pytest.LogCaptureFix
     async def walk(seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    arrived, stopped = owned(walk(0), "one"), owned(walk(60), "other")
+    arrived, stopped = supervised(walk(0), "one"), supervised(walk(60), "other")
     stopped.cancel()
     await asyncio.wait([arrived, stopped])
 

@@ -7,7 +7,7 @@ from muster_protocol.messages import (
     Decision,
     Failure,
     LogBody,
-    PlanMade,
+    PlanRecorded,
     Reservation,
     Reserved,
     Result,
@@ -49,8 +49,10 @@ class Log:
         return self.add(body, f"supervisor/{instance}")
 
     def planned(self, *tasks: TaskSpec) -> "Log":
-        made = PlanMade(plan=Plan(tasks=tasks), team="default", request_hash="h", deadline=DEADLINE, in_flight=8)
-        return self.add(made)
+        plan_entry = PlanRecorded(
+            plan=Plan(tasks=tasks), team="default", request_hash="h", deadline=DEADLINE, in_flight=8
+        )
+        return self.add(plan_entry)
 
     def reserved(self, task_id: str, attempt: int = 1) -> "Log":
         return self.add(Reserved(attempts=(Reservation(task_id=task_id, attempt=attempt, timeout_seconds=50),)))

@@ -11,7 +11,7 @@ def test_a_story_is_told_once_in_order():
     log.answered(AnswerStatus.PARTIAL)
     board = Board(RequestState("r"))
 
-    told = [news for entry in [*log.entries, *log.entries] if (news := board.entered(entry))]
+    told = [news for entry in [*log.entries, *log.entries] if (news := board.apply_entry(entry))]
 
     assert told == ["taken   by supervisor-1", "plan    2 tasks", "✓ t1  0.5 s by worker-1", "answer  partial"]
 
@@ -20,7 +20,7 @@ def test_a_takeover_and_a_second_result_are_news():
     log = Log().taken().planned(task("t1")).reserved("t1").taken(instance="2").done("t1").done("t1")
     board = Board(RequestState("r"))
 
-    told = [news for entry in log.entries if (news := board.entered(entry))]
+    told = [news for entry in log.entries if (news := board.apply_entry(entry))]
 
     assert "⇄ taken over by supervisor-2" in told
     assert told[-1] == "≈ t1  a second result of attempt 1, not counted"
@@ -30,21 +30,21 @@ def test_who_works_on_what_is_known_until_the_result():
     log = Log().taken().planned(task("t1")).reserved("t1")
     board = Board(RequestState("r"))
     for entry in log.entries:
-        board.entered(entry)
+        board.apply_entry(entry)
 
-    assert board.heard(_started("1"), 1.0) == "→ t1  worker-1 as researcher"
-    assert board.heard(_started("2"), 2.0) == "→ t1  worker-2 as researcher, after worker-1"
-    assert board.hands["t1"].worker == "2"
-    board.entered(log.done("t1").entries[-1])
+    assert board.apply_event(_started("1"), 1.0) == "→ t1  worker-1 as researcher"
+    assert board.apply_event(_started("2"), 2.0) == "→ t1  worker-2 as researcher, after worker-1"
+    assert board.assignments["t1"].worker == "2"
+    board.apply_entry(log.done("t1").entries[-1])
 
-    assert board.hands == {}
-    assert board.heard(_started("3"), 3.0) is None
+    assert board.assignments == {}
+    assert board.apply_event(_started("3"), 3.0) is None
 
 
 def test_a_conflict_names_both_sides():
     same = {"request_id": "r", "task_id": "t1", "attempt": 1, "what": "finished twice", "at": 1.0}
 
-    news = Board(RequestState("r")).heard(ConflictFound.of({**same, "first": "w-1#1", "second": "w-1#2"}), 1.0)
+    news = Board(RequestState("r")).apply_event(ConflictFound.of({**same, "first": "w-1#1", "second": "w-1#2"}), 1.0)
 
     assert news == "⚠ t1  finished twice: worker-w-1#1 and worker-w-1#2"
 
@@ -52,16 +52,16 @@ def test_a_conflict_names_both_sides():
 def test_what_a_role_says_and_uses_is_news_but_not_every_word_of_it():
     log = Log().taken().planned(task("t1")).reserved("t1")
     board = Board(log.state())
-    board.heard(_started("1"), 1.0)
+    board.apply_event(_started("1"), 1.0)
 
-    assert board.heard(_progress("3 of\n 9 pages"), 1.1) == "· t1  3 of 9 pages"
-    assert board.heard(_progress("4 of 9 pages"), 1.2) is None
-    assert board.hands["t1"].said == "4 of 9 pages"
-    assert board.heard(_used("search", None), 2.2) == "· t1  used search"
-    assert board.heard(_used("calculate", "no such unit"), 3.3) == "· t1  calculate failed: no such unit"
-    board.entered(log.done("t1").entries[-1])
+    assert board.apply_event(_progress("3 of\n 9 pages"), 1.1) == "· t1  3 of 9 pages"
+    assert board.apply_event(_progress("4 of 9 pages"), 1.2) is None
+    assert board.assignments["t1"].said == "4 of 9 pages"
+    assert board.apply_event(_used("search", None), 2.2) == "· t1  used search"
+    assert board.apply_event(_used("calculate", "no such unit"), 3.3) == "· t1  calculate failed: no such unit"
+    board.apply_entry(log.done("t1").entries[-1])
 
-    assert board.heard(_progress("late"), 9.0) is None
+    assert board.apply_event(_progress("late"), 9.0) is None
 
 
 def test_tasks_are_read_after_what_they_wait_for():

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console, RenderableType
 
-from muster_cli.view.board import Board, Hand
+from muster_cli.view.board import Assignment, Board
 from muster_cli.view.render import MAX_ROWS, plan_of, progress_of, tasks_of
 from muster_protocol.messages import AnswerStatus
 from tests.unit.cli.logs import Log, task
@@ -27,7 +27,7 @@ def test_a_large_plan_is_cut_to_a_screen():
 
 def test_progress_shows_who_does_what():
     log = Log().taken().planned(task("find"), task("write", "writing", after=("find",))).reserved("find")
-    board = Board(log.state(), {"find": Hand("1", 1, since=10.0, said="3 of 9 pages")})
+    board = Board(log.state(), {"find": Assignment("1", 1, since=10.0, said="3 of 9 pages")})
 
     assert _lines(progress_of(board, 11.5)) == [
         "  ◐ find     research   1.5 s  worker-1  · 3 of 9 pages",

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from muster_coordinator.conflicts import (
     AttemptKey,
     Conflict,
+    ConflictDetector,
     Finish,
     HandBack,
     Sighting,
     Sign,
     Start,
-    Watch,
 )
 from muster_protocol.messages import ConflictFound
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def seen(*sightings: Sighting) -> list[Conflict]:
-    watch = Watch()
+    watch = ConflictDetector()
     return [conflict for sighting in sightings for conflict in watch.see(sighting)]
 
 
@@ -135,7 +135,7 @@ def test_finishing_twice_is_a_conflict_of_two_workers_or_of_two_deliveries():
 
 
 def test_the_watch_forgets_the_oldest_attempts_first():
-    watch = Watch(max_attempts=2)
+    watch = ConflictDetector(max_attempts=2)
     for task_id in ("a", "b", "c"):
         watch.see(Start(AttemptKey("r1", task_id, 1), "w1", 1, 7, 1.0))
 
@@ -155,4 +155,4 @@ def test_the_conflict_that_the_papers_show_is_one_that_the_watch_says():
         **key._asdict(), what=conflict.what, first=conflict.first, second=conflict.second, at=example["at"]
     )
     assert ConflictFound.of(golden["body"]) == ConflictFound.of(example) == said
-    assert golden["headers"]["Nats-Msg-Id"] == said.once
+    assert golden["headers"]["Nats-Msg-Id"] == said.message_id

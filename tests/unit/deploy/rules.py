@@ -129,12 +129,12 @@ def mounts_have_volumes(of: list[Document]) -> list[str]:
 
 
 def config_maps_are_made(of: list[Document]) -> list[str]:
-    made = {document["metadata"]["name"] for document in of if document["kind"] == "ConfigMap"}
+    plan_entry = {document["metadata"]["name"] for document in of if document["kind"] == "ConfigMap"}
     return [
         f"{workload.name}: no ConfigMap {name}"
         for workload in workloads(of)
         for name in config_maps(workload)
-        if name not in made
+        if name not in plan_entry
     ]
 
 

@@ -24,7 +24,7 @@ class Mistake:
     value: object
     complaint: str
 
-    def made(self) -> list[Document]:
+    def plan_entry(self) -> list[Document]:
         changed = copy.deepcopy(manifests())
         target: Any = next(it for it in changed if (it["kind"], it["metadata"]["name"]) == (self.kind, self.name))
         *way, last = self.path.split(".")
@@ -152,7 +152,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: f"{mistake.rule.__name__}-{mistake.name}")
 def test_a_mistake_is_named(mistake: Mistake):
-    assert mistake.complaint in mistake.rule(mistake.made())
+    assert mistake.complaint in mistake.rule(mistake.plan_entry())
 
 
 @pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.__name__)

@@ -8,7 +8,7 @@ from muster_protocol.messages import (
     Budget,
     Decision,
     LogBody,
-    PlanMade,
+    PlanRecorded,
     Reservation,
     Reserved,
     Result,
@@ -22,7 +22,7 @@ from tests.unit.protocol.log_builder import (
     answer,
     dispatched,
     failure,
-    made,
+    plan_entry,
     plan_of,
     reserved,
     result,
@@ -90,8 +90,10 @@ def _results(draw: st.DrawFn) -> Result:
     return body.model_copy(update={"status": status})
 
 
-def _plan_made(plan: Plan, in_flight: int, tokens: int) -> PlanMade:
-    return made(plan, in_flight=in_flight).model_copy(update={"usage": Usage(input_tokens=tokens), "budget": Budget()})
+def _plan_made(plan: Plan, in_flight: int, tokens: int) -> PlanRecorded:
+    return plan_entry(plan, in_flight=in_flight).model_copy(
+        update={"usage": Usage(input_tokens=tokens), "budget": Budget()}
+    )
 
 
 bodies: st.SearchStrategy[LogBody] = st.one_of(
@@ -111,8 +113,8 @@ def _sensible(draw: st.DrawFn, state: RequestState) -> LogBody:
     """What an owner or a worker might well write now."""
     if state.owner is None:
         return taken("s1")
-    if state.made is None:
-        return made(draw(plans()))
+    if state.plan_entry is None:
+        return plan_entry(draw(plans()))
     running = [(t, len(task.attempts)) for t, task in state.tasks.items() if task.status is TaskStatus.RUNNING]
     ended = [(t, len(task.attempts)) for t, task in state.tasks.items() if task.result is not None]
     moves: list[LogBody] = [
@@ -122,7 +124,7 @@ def _sensible(draw: st.DrawFn, state: RequestState) -> LogBody:
         *(failure(t, n) for t, n in running),
         *(failure(t, n, is_final=True) for t, n in running),
         *(dispatched((t, n)) for t, n in running),
-        *(revision(t, len(state.tasks[t].attempts) + 1, not_before=1_050.0) for t in state.struck),
+        *(revision(t, len(state.tasks[t].attempts) + 1, not_before=1_050.0) for t in state.awaiting_retry),
         *(
             reserved((t, len(task.attempts) + 1))
             for t, task in state.tasks.items()
@@ -138,7 +140,7 @@ def logs(draw: st.DrawFn) -> list[Entry]:
     state = RequestState(REQUEST)
     entries = [
         Entry(1, 1_000.0, SENDERS[0], 0, taken("s1")),
-        Entry(2, 1_000.1, SENDERS[0], 1, made(draw(plans()))),
+        Entry(2, 1_000.1, SENDERS[0], 1, plan_entry(draw(plans()))),
     ][: draw(st.sampled_from((0, 1, 2, 2, 2)))]
     for entry in entries:
         state.apply(entry)

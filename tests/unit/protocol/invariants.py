@@ -32,12 +32,12 @@ def _assert_counts(state: RequestState) -> None:
     assert abs(state.usd_set_aside - sum(attempt.usd or 0.0 for attempt in running)) < CLOSE
     assert state.open_tasks == sum(task.status not in TERMINAL for _, task in tasks)
     assert set(state.ready) == {task_id for task_id, task in tasks if task.status is TaskStatus.READY}
-    assert set(state.struck) == {task_id for task_id, task in tasks if task.status is TaskStatus.STRUCK}
+    assert set(state.awaiting_retry) == {task_id for task_id, task in tasks if task.status is TaskStatus.STRUCK}
     assert set(state.expired) <= {task_id for task_id, task in tasks if task.status is TaskStatus.RUNNING}
-    assert set(state.unnoted) <= {task_id for task_id, task in tasks if task.status is TaskStatus.RUNNING}
+    assert set(state.dispatch_unconfirmed) <= {task_id for task_id, task in tasks if task.status is TaskStatus.RUNNING}
 
 
-def picture(state: RequestState, now: float) -> dict[str, object]:
+def overview(state: RequestState, now: float) -> dict[str, object]:
     """Everything that is known at this time; two states with the same picture decide the same."""
     state.advance(now)
     state.next_timer()

@@ -11,7 +11,7 @@ from muster_protocol.messages import (
     Dispatched,
     Failure,
     LogBody,
-    PlanMade,
+    PlanRecorded,
     Reservation,
     Reserved,
     Result,
@@ -38,8 +38,10 @@ def plan_of(*tasks: TaskSpec) -> Plan:
     return Plan(goal="a goal", tasks=tasks)
 
 
-def made(plan: Plan, *, in_flight: int = 100, budget: Budget | None = None, deadline: float = FAR) -> PlanMade:
-    return PlanMade(
+def plan_entry(
+    plan: Plan, *, in_flight: int = 100, budget: Budget | None = None, deadline: float = FAR
+) -> PlanRecorded:
+    return PlanRecorded(
         plan=plan,
         team="default",
         request_hash="hash",
@@ -141,5 +143,5 @@ def planned(*tasks: TaskSpec) -> Journal:
     """A log whose request is taken and planned."""
     journal = Journal()
     journal.take()
-    journal.own(made(plan_of(*tasks)))
+    journal.own(plan_entry(plan_of(*tasks)))
     return journal

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from muster_protocol.errors import Invalid
-from muster_protocol.fields import check_honoured, check_spelling
+from muster_protocol.fields import check_spelling, check_supported
 from muster_protocol.messages import Request
 
 TASK = {"id": "a", "description": "find the height"}
@@ -49,9 +49,9 @@ def test_what_is_spelt_right_or_no_object_passes(fields: object):
 
 
 def test_a_plain_request_is_honoured_whole():
-    check_honoured(Request.of({"text": "hi", "num_tasks": 3, "budget": {"tokens": 5}, "deadline_seconds": 3}))
+    check_supported(Request.of({"text": "hi", "num_tasks": 3, "budget": {"tokens": 5}, "deadline_seconds": 3}))
 
 
 def test_a_field_that_is_not_acted_upon_is_refused_by_its_name():
     with pytest.raises(Invalid, match=r"^budget\.depth: this version does not honour it"):
-        check_honoured(Request.of({"text": "hi", "budget": {"depth": 1}}))
+        check_supported(Request.of({"text": "hi", "budget": {"depth": 1}}))

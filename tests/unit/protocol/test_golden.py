@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from muster_protocol import headers as h
-from muster_protocol.headers import checked_kind, checked_sender, countable
 from muster_protocol.fold import Entry, RequestState, fold
+from muster_protocol.headers import require_kind, require_sender, summary_headers
 from muster_protocol.messages import LOG_KINDS, MESSAGES, Message, Request
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -44,8 +44,8 @@ def test_every_kind_has_a_golden_file():
 @pytest.mark.parametrize("path", [path for path in FILES if read(path)[0]], ids=lambda path: path.stem)
 def test_a_golden_message_is_read_and_written_as_it_was(path: Path):
     headers, body = read(path)
-    checked_sender(headers)
-    kind = checked_kind(headers, KINDS)
+    require_sender(headers)
+    kind = require_kind(headers, KINDS)
 
     message = kind.read(json.dumps(body).encode())
 
@@ -53,7 +53,7 @@ def test_a_golden_message_is_read_and_written_as_it_was(path: Path):
     assert keeps(json.loads(message.body()), understood(message))
     assert kind.read(message.body()) == message
     assert headers[h.SCHEMA] == str(kind.schema_version)
-    assert keeps(countable(message), headers)
+    assert keeps(summary_headers(message), headers)
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if not read(path)[0]], ids=lambda path: path.stem)
@@ -68,8 +68,8 @@ def test_a_golden_request_from_anywhere_is_read(path: Path):
 def entry_of(line: str) -> Entry:
     golden = json.loads(line)
     headers = golden["headers"]
-    body = checked_kind(headers, LOG_KINDS).read(json.dumps(golden["body"]).encode())
-    return Entry(golden["sequence"], golden["time"], checked_sender(headers), int(headers.get(h.TERM, "0")), body)
+    body = require_kind(headers, LOG_KINDS).read(json.dumps(golden["body"]).encode())
+    return Entry(golden["sequence"], golden["time"], require_sender(headers), int(headers.get(h.TERM, "0")), body)
 
 
 def summary(state: RequestState) -> dict[str, object]:

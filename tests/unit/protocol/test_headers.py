@@ -6,7 +6,7 @@ import pytest
 
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
-from muster_protocol.headers import Sender, checked_kind, checked_sender, headers_of
+from muster_protocol.headers import Sender, headers_of, require_kind, require_sender
 from muster_protocol.messages import LOG_KINDS, Result, Started, Usage
 from tests.unit.protocol.log_builder import answer, result, taken
 
@@ -15,7 +15,7 @@ WORKER = Sender("worker", "w1", "math")
 
 @pytest.mark.parametrize("sender", ["client/c1", "supervisor/s-1.local", "worker/w1/math"])
 def test_a_sender_is_a_service_and_an_instance_and_for_workers_a_role(sender: str):
-    assert checked_sender({h.SENDER: sender}) == sender
+    assert require_sender({h.SENDER: sender}) == sender
 
 
 @pytest.mark.parametrize(
@@ -23,19 +23,19 @@ def test_a_sender_is_a_service_and_an_instance_and_for_workers_a_role(sender: st
 )
 def test_i10_a_sender_of_another_shape_is_refused(sender: str):
     with pytest.raises(Invalid, match="sender: "):
-        checked_sender({h.SENDER: sender})
+        require_sender({h.SENDER: sender})
 
 
 @pytest.mark.parametrize("headers", [None, {}, {h.SENDER: ""}])
 def test_i10_a_message_without_a_sender_is_refused(headers: dict[str, str] | None):
     with pytest.raises(Invalid, match="no sender header"):
-        checked_sender(headers)
+        require_sender(headers)
 
 
 def test_i10_an_unknown_kind_is_refused_with_the_known_ones():
     with pytest.raises(Invalid, match=r"unknown kind 'replan'; known here: answer, decision, dispatched, plan"):
-        checked_kind({h.KIND: "replan"}, LOG_KINDS)
-    assert checked_kind({h.KIND: "result"}, LOG_KINDS) is Result
+        require_kind({h.KIND: "replan"}, LOG_KINDS)
+    assert require_kind({h.KIND: "result"}, LOG_KINDS) is Result
 
 
 def test_every_message_says_who_what_and_about_which_request():
@@ -54,7 +54,7 @@ def test_every_message_says_who_what_and_about_which_request():
 def test_a_result_can_be_counted_by_its_headers_alone():
     body = result("t", 2).model_copy(update={"usage": Usage(input_tokens=3, output_tokens=4, usd=0.5, model_calls=1)})
 
-    found = headers_of(body, WORKER, "r1", body.once)
+    found = headers_of(body, WORKER, "r1", body.message_id)
 
     counted = {name: found[name] for name in ("task", "attempt", "status", "worker", "delivery", "seconds")}
     assert counted == {

@@ -11,7 +11,7 @@ from tests.unit.protocol.log_builder import (
     answer,
     dispatched,
     failure,
-    made,
+    plan_entry,
     plan_of,
     planned,
     reserved,
@@ -152,9 +152,9 @@ def test_a_late_success_of_an_attempt_that_was_failed_does_not_end_the_next_one(
 def test_a_plan_with_a_circle_is_passed_over_for_the_next():
     journal = Journal()
     journal.take()
-    journal.own(made(plan_of(task("a", "b"), task("b", "a"))))
+    journal.own(plan_entry(plan_of(task("a", "b"), task("b", "a"))))
 
-    journal.own(made(plan_of(task("c"))))
+    journal.own(plan_entry(plan_of(task("c"))))
 
     assert list(journal.state.tasks) == ["c"]
 
@@ -162,7 +162,7 @@ def test_a_plan_with_a_circle_is_passed_over_for_the_next():
 def test_i2_of_two_plans_the_first_counts():
     journal = planned(task("first"))
 
-    journal.own(made(plan_of(task("second"))))
+    journal.own(plan_entry(plan_of(task("second"))))
 
     assert list(journal.state.tasks) == ["first"]
 
@@ -193,9 +193,9 @@ def test_a_plan_by_somebody_else_than_a_supervisor_is_no_plan():
     journal = Journal()
     journal.take()
 
-    journal.write(made(plan_of(task("t"))), sender="worker/w1/work", term=journal.term)
+    journal.write(plan_entry(plan_of(task("t"))), sender="worker/w1/work", term=journal.term)
 
-    assert journal.state.made is None
+    assert journal.state.plan_entry is None
 
 
 def test_a_request_that_cannot_be_read_is_answered_without_being_taken():
@@ -212,7 +212,7 @@ def test_a_note_of_dispatch_takes_an_attempt_from_what_must_be_published_again()
 
     journal.own(dispatched(("t", 1)))
 
-    assert list(journal.state.unnoted) == ["u"]
+    assert list(journal.state.dispatch_unconfirmed) == ["u"]
     assert journal.state.tasks["t"].attempts[0].task_sequence == 7
 
 
@@ -239,11 +239,11 @@ def test_takes_without_progress_are_counted_until_something_happens():
     journal = Journal()
     for delivery in (1, 2, 3):
         journal.take(f"s{delivery}", delivery)
-    assert journal.state.fruitless_takes(4) == 3
+    assert journal.state.unproductive_takes(4) == 3
 
-    journal.own(made(plan_of(task("t"))))
+    journal.own(plan_entry(plan_of(task("t"))))
 
-    assert journal.state.fruitless_takes(4) == 0
+    assert journal.state.unproductive_takes(4) == 0
 
 
 def test_a_clean_hand_back_is_not_a_fruitless_take():
@@ -253,7 +253,7 @@ def test_a_clean_hand_back_is_not_a_fruitless_take():
     journal.own(taken("s1", 1, handed_back=True))
 
     assert journal.state.owner is None
-    assert journal.state.fruitless_takes(2) == 0
+    assert journal.state.unproductive_takes(2) == 0
 
 
 def test_what_nobody_took_before_it_was_handed_back_is_not_a_fruitless_take():
@@ -262,7 +262,7 @@ def test_what_nobody_took_before_it_was_handed_back_is_not_a_fruitless_take():
     journal.write(taken("s2", 2, handed_back=True), sender="supervisor/s2")
 
     assert journal.state.owner == "s1"
-    assert journal.state.fruitless_takes(3) == 0
+    assert journal.state.unproductive_takes(3) == 0
 
 
 def test_a_hand_back_of_a_former_owner_leaves_the_owner_alone():

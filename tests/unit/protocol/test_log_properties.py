@@ -10,8 +10,8 @@ from muster_protocol.fold import Entry, RequestState, TaskStatus, fold
 from muster_protocol.messages import Result
 from muster_protocol.plan import Plan, is_acyclic
 from tests.unit.protocol.arbitrary import broken_plans, logs, plans
+from tests.unit.protocol.invariants import assert_sound, overview
 from tests.unit.protocol.log_builder import REQUEST
-from tests.unit.protocol.invariants import assert_sound, picture
 
 LATER = 10_000.0
 moderately = settings(max_examples=40)
@@ -38,7 +38,7 @@ def test_reading_again_from_any_earlier_place_changes_nothing(entries: list[Entr
         for repeated in entries[again : place + 1]:
             state.apply(repeated)
 
-    assert picture(state, LATER) == picture(fold(REQUEST, entries), LATER)
+    assert overview(state, LATER) == overview(fold(REQUEST, entries), LATER)
 
 
 @given(logs(), st.lists(st.floats(0, 100), max_size=10), st.floats(0, 100))
@@ -55,7 +55,7 @@ def test_a_state_that_watched_time_pass_equals_one_that_is_read_later(
             watching.next_timer()
 
     now = 1_000 + max(pauses, default=0) + later
-    assert picture(watching, now) == picture(fold(REQUEST, entries), now)
+    assert overview(watching, now) == overview(fold(REQUEST, entries), now)
 
 
 @given(logs())
@@ -64,7 +64,7 @@ def test_i2_the_first_plan_and_the_first_answer_stay(entries: list[Entry]):
     states = [fold(REQUEST, entries[:end]) for end in range(len(entries) + 1)]
 
     for before, after in pairwise(states):
-        assert before.made is None or after.made == before.made
+        assert before.plan_entry is None or after.plan_entry == before.plan_entry
         assert before.answer is None or after.answer == before.answer
 
 
@@ -102,7 +102,7 @@ def test_what_has_ended_stays_as_it_ended(entries: list[Entry]):
 def test_a_former_owner_changes_nothing(entries: list[Entry], data: st.DataObject):
     end = data.draw(st.integers(0, len(entries)))
     state = fold(REQUEST, entries[:end])
-    before = copy.deepcopy(picture(state, LATER))
+    before = copy.deepcopy(overview(state, LATER))
     late = [
         Entry(state.last_sequence + 1 + place, LATER, "supervisor/s1", state.term - 1, entry.body)
         for place, entry in enumerate(entries)
@@ -112,7 +112,10 @@ def test_a_former_owner_changes_nothing(entries: list[Entry], data: st.DataObjec
     for entry in late:
         state.apply(entry)
 
-    assert picture(state, LATER) | {"last_sequence": 0} == before | {"last_sequence": 0, "started_at": state.started_at}
+    assert overview(state, LATER) | {"last_sequence": 0} == before | {
+        "last_sequence": 0,
+        "started_at": state.started_at,
+    }
 
 
 @given(logs())
@@ -120,14 +123,14 @@ def test_a_former_owner_changes_nothing(entries: list[Entry], data: st.DataObjec
 def test_after_the_answer_only_costs_are_added(entries: list[Entry]):
     state = RequestState(REQUEST)
     answered: dict[str, object] | None = None
-    free: dict[str, object] = {"last_sequence": 0, "usage": 0, "uncounted": 0, "fruitful_delivery": 0}
+    free: dict[str, object] = {"last_sequence": 0, "usage": 0, "uncounted": 0, "last_productive_delivery": 0}
 
     for entry in entries:
         state.apply(entry)
         if answered is not None:
-            assert picture(state, 0.0) | free == answered | free
+            assert overview(state, 0.0) | free == answered | free
         elif state.answer is not None:
-            answered = copy.deepcopy(picture(state, 0.0))
+            answered = copy.deepcopy(overview(state, 0.0))
 
 
 @given(plans())

@@ -91,8 +91,8 @@ def test_a_task_has_one_message_id_and_each_finisher_of_it_another():
     )
     finished = [result("t", 2), result("t", 2, worker="w2"), result("t", 2, delivery=2)]
 
-    assert task.once == "r1.t.2"
-    assert len({found.once for found in finished}) == 3
+    assert task.message_id == "r1.t.2"
+    assert len({found.message_id for found in finished}) == 3
 
 
 def test_costs_add_up():

@@ -12,7 +12,7 @@ from muster_protocol.messages import (
     Dispatch,
     Dispatched,
     LogBody,
-    PlanMade,
+    PlanRecorded,
     Reserved,
     Result,
     ResultStatus,
@@ -38,7 +38,7 @@ ALLOWANCE = Allowance(tokens=10, usd=0.1)
 class Shop:
     """The world: what is stored, and what time it is."""
 
-    made: PlanMade
+    plan_entry: PlanRecorded
     now: float = START
     log: list[Entry] = field(default_factory=list[Entry])
     queue: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])  # attempt → sequence
@@ -79,10 +79,12 @@ class Owner:
 
     def take(self) -> "Owner":
         self.shop.deliveries += 1
-        body = taken(self.name, self.shop.deliveries, deadline=self.shop.made.deadline)
+        body = taken(self.name, self.shop.deliveries, deadline=self.shop.plan_entry.deadline)
         self.term = self.shop.append(f"supervisor/{self.name}", body)
         self.read()
-        self._publish([(task_id, len(self.state.tasks[task_id].attempts)) for task_id in self.state.unnoted])
+        self._publish(
+            [(task_id, len(self.state.tasks[task_id].attempts)) for task_id in self.state.dispatch_unconfirmed]
+        )
         return self
 
     def read(self) -> None:
@@ -100,7 +102,7 @@ class Owner:
             raise Superseded
         return sequence
 
-    def compare_and_set(self, body: PlanMade | Answer) -> None:
+    def compare_and_set(self, body: PlanRecorded | Answer) -> None:
         if self.shop.log and self.shop.log[-1].sequence != self.state.last_sequence:
             self.read()
             return
@@ -109,7 +111,7 @@ class Owner:
     def carry_out(self, step: Step, *, crash_after_reserving: bool = False) -> None:
         match step:
             case MakePlan():
-                self.compare_and_set(self.shop.made)
+                self.compare_and_set(self.shop.plan_entry)
             case DispatchTasks(attempts):
                 sequence = self.write(Reserved(attempts=attempts))
                 if not crash_after_reserving:

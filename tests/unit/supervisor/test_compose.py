@@ -3,14 +3,14 @@
 import pytest
 
 from muster_agent.errors import BadOutput
-from muster_agent.models.port import ComposeBrief, Reply
 from muster_agent.models.offline.model import Offline
+from muster_agent.models.port import ComposeBrief, Reply
 from muster_agent.models.scripted import Scripted
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Output, Usage
 from muster_protocol.plan import Aggregation, TaskSpec
-from muster_supervisor.composing.compose import CHUNK_CHARACTERS, compose, ends, gaps, merge
-from tests.unit.protocol.log_builder import Journal, failure, made, plan_of, reserved, result, revision, task
+from muster_supervisor.composing.compose import CHUNK_CHARACTERS, compose, final_tasks, gaps, merge
+from tests.unit.protocol.log_builder import Journal, failure, plan_entry, plan_of, reserved, result, revision, task
 
 COST = Usage(input_tokens=10, output_tokens=5, model_calls=1)
 
@@ -19,7 +19,7 @@ def planned(*tasks: TaskSpec, aggregation: Aggregation = "merge") -> Journal:
     journal = Journal()
     journal.take()
     plan = plan_of(*tasks).model_copy(update={"aggregation": aggregation, "final_instruction": "be brief"})
-    journal.own(made(plan))
+    journal.own(plan_entry(plan))
     return journal
 
 
@@ -34,7 +34,7 @@ def test_the_answer_is_made_of_the_results_that_no_other_result_has_taken_in():
     journal = planned(task("a"), task("b", "a"), task("c"), task("d", "c", max_attempts=1))
     journal.run(result("a"), result("b"), result("c"), failure("d"))
 
-    assert list(ends(journal.state)) == ["b", "c"]
+    assert list(final_tasks(journal.state)) == ["b", "c"]
 
 
 def test_one_result_is_the_answer_as_it_is():

@@ -24,7 +24,7 @@ from tests.unit.protocol.log_builder import (
     Journal,
     answer,
     failure,
-    made,
+    plan_entry,
     plan_of,
     planned,
     reserved,
@@ -46,7 +46,7 @@ def dispatched_now(state: RequestState, now: float = NOW) -> list[str]:
 def with_budget(budget: Budget, *names: str) -> Journal:
     journal = Journal()
     journal.take()
-    journal.own(made(plan_of(*map(task, names)), budget=budget))
+    journal.own(plan_entry(plan_of(*map(task, names)), budget=budget))
     return journal
 
 
@@ -146,7 +146,7 @@ def test_a_cancelled_request_is_answered_at_once():
 def test_i4_at_the_last_moment_the_answer_is_partial():
     journal = Journal()
     journal.take()
-    journal.own(made(plan_of(task("t"), task("u")), deadline=journal.time + 100))
+    journal.own(plan_entry(plan_of(task("t"), task("u")), deadline=journal.time + 100))
     journal.run(result("t"))
     state = journal.state
     last_moment = next_time(state)
@@ -173,7 +173,7 @@ def test_i4_a_request_that_was_never_planned_is_answered_at_its_deadline():
 def test_no_attempt_is_given_longer_than_the_request_has():
     journal = Journal()
     journal.take()
-    journal.own(made(plan_of(task("t")), deadline=journal.time + 20))
+    journal.own(plan_entry(plan_of(task("t")), deadline=journal.time + 20))
 
     (step,) = due(journal.state, START + 10)
 
@@ -184,7 +184,7 @@ def test_no_attempt_is_given_longer_than_the_request_has():
 def test_no_more_tasks_are_in_flight_than_the_cap():
     journal = Journal()
     journal.take()
-    journal.own(made(plan_of(*(task(name) for name in "abcd")), in_flight=2))
+    journal.own(plan_entry(plan_of(*(task(name) for name in "abcd")), in_flight=2))
     assert dispatched_now(journal.state) == ["a", "b"]
 
     journal.own(reserved(("a", 1)))

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from muster_protocol.fold import TERMINAL, Entry, RequestState, TaskStatus, fold
-from muster_protocol.messages import AnswerStatus, Budget, LogBody, PlanMade, Result, ResultStatus, Taken
+from muster_protocol.messages import AnswerStatus, Budget, LogBody, PlanRecorded, Result, ResultStatus, Taken
 from muster_protocol.plan import Plan
 from muster_supervisor.decide import DispatchTasks, Step, due, next_time
 from tests.unit.protocol.arbitrary import bodies, logs, plans
-from tests.unit.protocol.log_builder import FAR, REQUEST, START, failure, made, result
-from tests.unit.protocol.invariants import CLOSE, assert_sound, picture
+from tests.unit.protocol.invariants import CLOSE, assert_sound, overview
+from tests.unit.protocol.log_builder import FAR, REQUEST, START, failure, plan_entry, result
 from tests.unit.supervisor.fake_broker import ALLOWANCE, Owner, Shop, Superseded
 
 Fates = tuple[str, ...] | Callable[[tuple[str, int]], str]
@@ -32,8 +32,8 @@ def outcome(key: tuple[str, int], how: str, worker: str = "w1", tokens: int = 4)
             return failure(*key, is_final=how == "final")
 
 
-def assert_within_limits(state: RequestState, made: PlanMade, step: DispatchTasks) -> None:
-    assert state.in_flight + len(step.attempts) <= made.in_flight
+def assert_within_limits(state: RequestState, plan_entry: PlanRecorded, step: DispatchTasks) -> None:
+    assert state.in_flight + len(step.attempts) <= plan_entry.in_flight
     assert len({reservation.task_id for reservation in step.attempts}) == len(step.attempts)
     for reservation in step.attempts:
         task = state.tasks[reservation.task_id]
@@ -42,8 +42,8 @@ def assert_within_limits(state: RequestState, made: PlanMade, step: DispatchTask
         assert reservation.timeout_seconds > 0
     tokens = state.usage.tokens + state.tokens_set_aside + sum(r.tokens or 0 for r in step.attempts)
     usd = state.usage.usd + state.usd_set_aside + sum(r.usd or 0.0 for r in step.attempts)
-    assert made.budget.tokens is None or tokens <= made.budget.tokens
-    assert made.budget.usd is None or usd <= made.budget.usd + CLOSE
+    assert plan_entry.budget.tokens is None or tokens <= plan_entry.budget.tokens
+    assert plan_entry.budget.usd is None or usd <= plan_entry.budget.usd + CLOSE
 
 
 def assert_never_stuck(state: RequestState, now: float) -> None:
@@ -59,16 +59,16 @@ budgets = st.builds(
     Budget, tokens=st.none() | st.integers(0, 60), usd=st.none() | st.floats(0, 1).map(lambda usd: round(usd, 2))
 )
 plans_made = st.builds(
-    made, plans(), in_flight=st.integers(1, 4), budget=budgets, deadline=st.sampled_from((START + 60, FAR))
+    plan_entry, plans(), in_flight=st.integers(1, 4), budget=budgets, deadline=st.sampled_from((START + 60, FAR))
 )
 
 
 class OneRequest(RuleBasedStateMachine):
     """Supervisors come, crash and come back; workers finish in any order, twice or never; noise gets into the log."""
 
-    @initialize(made=plans_made, turns=st.integers(0, 9))
-    def begin(self, made: PlanMade, turns: int) -> None:
-        self.shop = Shop(made)
+    @initialize(plan_entry=plans_made, turns=st.integers(0, 9))
+    def begin(self, plan_entry: PlanRecorded, turns: int) -> None:
+        self.shop = Shop(plan_entry)
         self.owners: list[Owner] = []
         self.count = 0
         self.take()
@@ -86,7 +86,7 @@ class OneRequest(RuleBasedStateMachine):
     def act(self, owner: Owner, most: int, *, crashes: bool = False) -> None:
         for step in owner.due()[:most]:
             if isinstance(step, DispatchTasks):
-                assert_within_limits(owner.state, self.shop.made, step)
+                assert_within_limits(owner.state, self.shop.plan_entry, step)
             try:
                 owner.carry_out(step, crash_after_reserving=crashes)
             except Superseded:
@@ -136,7 +136,7 @@ class OneRequest(RuleBasedStateMachine):
             known = copy.deepcopy(owner.state)
             for entry in self.shop.log:
                 known.apply(entry)
-            assert picture(known, self.shop.now) == picture(fold(REQUEST, self.shop.log), self.shop.now)
+            assert overview(known, self.shop.now) == overview(fold(REQUEST, self.shop.log), self.shop.now)
 
     @invariant()
     def a_rebuilt_owner_would_do_the_same(self) -> None:
@@ -185,7 +185,7 @@ def drive(owner: Owner, chance: random.Random, fates: Fates, *, loses: float = 0
             return
         for step in owner.due():
             if isinstance(step, DispatchTasks):
-                assert_within_limits(owner.state, owner.shop.made, step)
+                assert_within_limits(owner.state, owner.shop.plan_entry, step)
             owner.carry_out(step)
         assert_never_stuck(owner.state, owner.shop.now)
         unfinished = [key for key in owner.shop.unfinished() if key not in lost]
@@ -211,7 +211,7 @@ moderately = settings(max_examples=50)
 @given(plans(most=12), st.integers(1, 4), st.randoms(use_true_random=False))
 @moderately
 def test_every_task_ends_and_the_answer_follows_whatever_workers_do(plan: Plan, cap: int, chance: random.Random):
-    owner = Owner(Shop(made(plan, in_flight=cap)), "s1").take()
+    owner = Owner(Shop(plan_entry(plan, in_flight=cap)), "s1").take()
 
     drive(owner, chance, OUTCOMES, loses=0.2)
 
@@ -227,7 +227,7 @@ def test_every_task_ends_and_the_answer_follows_whatever_workers_do(plan: Plan, 
 @given(plans(most=12), st.randoms(use_true_random=False))
 @moderately
 def test_what_does_not_depend_on_a_failure_is_done(plan: Plan, chance: random.Random):
-    owner = Owner(Shop(made(plan)), "s1").take()
+    owner = Owner(Shop(plan_entry(plan)), "s1").take()
     bad = chance.choice(plan.tasks).id
 
     def fate(key: tuple[str, int]) -> str:
@@ -249,13 +249,13 @@ def test_what_does_not_depend_on_a_failure_is_done(plan: Plan, chance: random.Ra
 
 @given(plans_made, st.randoms(use_true_random=False))
 @moderately
-def test_i4_with_any_budget_and_deadline_an_answer_comes_in_time(made: PlanMade, chance: random.Random):
-    owner = Owner(Shop(made), "s1").take()
+def test_i4_with_any_budget_and_deadline_an_answer_comes_in_time(plan_entry: PlanRecorded, chance: random.Random):
+    owner = Owner(Shop(plan_entry), "s1").take()
 
     drive(owner, chance, OUTCOMES, loses=0.5)
 
     assert owner.state.answer is not None
-    assert owner.shop.now < made.deadline
+    assert owner.shop.now < plan_entry.deadline
 
 
 @given(logs(), st.floats(0, 100))

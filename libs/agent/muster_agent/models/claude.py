@@ -27,7 +27,7 @@ class Claude:
 
     def __init__(self, name: str, key: str, base_url: str | None = None, price: Price | None = None) -> None:
         self.name = name
-        self.said = ""
+        self.notice = ""
         self.is_llm = True
         self.price = price or LIST_PRICES.get(name)
         self._client = AsyncAnthropic(api_key=key, base_url=base_url, timeout=CALL_TIMEOUT_SECONDS, max_retries=0)

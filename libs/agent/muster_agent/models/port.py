@@ -156,7 +156,7 @@ class Model(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def said(self) -> str: ...
+    def notice(self) -> str: ...
     @property
     def is_llm(self) -> bool: ...
     @property
@@ -165,7 +165,7 @@ class Model(Protocol):
     async def ask(self, ask: Ask) -> Reply: ...
 
 
-def finished(reply: Reply) -> Reply:
+def require_complete(reply: Reply) -> Reply:
     """The reply if it is whole; otherwise the reason why not."""
     match reply.stop:
         case "end" | "tools":
@@ -217,10 +217,10 @@ def api_key(env: Mapping[str, str]) -> str:
     return key
 
 
-def _offline(seconds: float, said: str) -> Model:
+def _offline(seconds: float, notice: str) -> Model:
     from muster_agent.models.offline.model import Offline
 
-    return Offline(seconds_per_answer=seconds, said=said)
+    return Offline(seconds_per_answer=seconds, notice=notice)
 
 
 def _claude(name: str, key: str, env: Mapping[str, str], prices: Mapping[str, Price]) -> Model:

@@ -11,7 +11,7 @@ MAX_WAIT_SECONDS = 20.0  # a provider that wants longer gets the attempt back in
 Sleep = Callable[[float], Awaitable[None]]
 
 
-async def ask_patiently(model: Model, ask: Ask, sleep: Sleep = asyncio.sleep) -> Reply:
+async def ask_with_retry(model: Model, ask: Ask, sleep: Sleep = asyncio.sleep) -> Reply:
     """The reply, after at most two more tries while the model is away for a short time."""
     for tried in range(1, TRIES):
         try:

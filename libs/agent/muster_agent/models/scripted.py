@@ -12,7 +12,7 @@ class Scripted:
 
     def __init__(self, script: Iterable[Reply | Exception] | Script, price: Price | None = FREE) -> None:
         self.name = "scripted"
-        self.said = ""
+        self.notice = ""
         self.is_llm = True
         self.price = price
         self.asked: list[Ask] = []

@@ -34,7 +34,7 @@ class Limits(Strict):
     task_tokens: int | None = Field(default=None, ge=1)
 
 
-class Lead(Strict):
+class SupervisorSpec(Strict):
     """The supervisor of the team."""
 
     persona: str = ""
@@ -42,7 +42,7 @@ class Lead(Strict):
     offline_seconds: float = Field(default=0.0, ge=0)
 
 
-class Member(Strict):
+class RoleSpec(Strict):
     """What every role has. Its name is always one of its tags."""
 
     name: Tag
@@ -58,7 +58,7 @@ class Member(Strict):
         return self
 
 
-class ModelRole(Member):
+class ModelRole(RoleSpec):
     """A role that thinks with a model and its tools."""
 
     persona: str = ""
@@ -75,7 +75,7 @@ class ModelRole(Member):
         return tools
 
 
-class FunctionRole(Member):
+class FunctionRole(RoleSpec):
     """A role that is a plain function `handler(task, ctx)`."""
 
     run: str = Field(pattern=_IMPORT_PATH)
@@ -94,7 +94,7 @@ class Team(Strict):
     """A supervisor's people. `folder` is where the file lies; the paths in it start there."""
 
     team: TeamName
-    supervisor: Lead = Lead()
+    supervisor: SupervisorSpec = SupervisorSpec()
     roles: tuple[_Role, ...] = Field(min_length=1)
     corpus: Path | None = None
     tables: Path | None = None
@@ -165,7 +165,7 @@ def _reason(error: ErrorDetails) -> str:
         return error["msg"]
     match error["loc"]:
         case ("supervisor", key):
-            known = _keys(Lead)
+            known = _keys(SupervisorSpec)
         case ("limits", key):
             known = _keys(Limits)
         case ("prices", _, key):

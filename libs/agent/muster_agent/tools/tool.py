@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from muster_agent.functions import call, load_function
+from muster_agent.models.port import ToolSpec
+from muster_agent.team.file import ModelRole, Team
 from muster_agent.tools.calculate import calculate
 from muster_agent.tools.corpus import Passage, read_corpus, search
-from muster_agent.functions import called, imported
-from muster_agent.models.port import ToolSpec
 from muster_agent.tools.tables import Table, query, read_tables
-from muster_agent.team.file import ModelRole, Team
 from muster_protocol.errors import Invalid
 from muster_protocol.plan import Frozen
 
@@ -32,7 +32,7 @@ class Tool:
         """Check the arguments, call the function, and give back its output as text."""
         checked = self.arguments.model_validate(dict(arguments))
         values = {name: getattr(checked, name) for name in self.arguments.model_fields}
-        output = await called(self.function, **values)
+        output = await call(self.function, **values)
         text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
         return text if len(text) <= MAX_OUTPUT else f"{text[:MAX_OUTPUT]}\n[cut off after {MAX_OUTPUT:,} characters]"
 
@@ -41,7 +41,7 @@ def tools_for(role: ModelRole, team: Team) -> dict[str, Tool]:
     """The role's own tools, by name, and no others."""
     tools: dict[str, Tool] = {}
     for name in role.tools:
-        tool = tool_of(imported(name, team.folder)) if ":" in name else _built_in(name, team)
+        tool = tool_of(load_function(name, team.folder)) if ":" in name else _built_in(name, team)
         if tool.spec.name in tools:
             raise Invalid(f"a second tool named {tool.spec.name!r}", f"roles.{role.name}.tools")
         tools[tool.spec.name] = tool

@@ -26,7 +26,7 @@ from muster_protocol.messages import (
     Decision,
     Dispatched,
     LogBody,
-    PlanMade,
+    PlanRecorded,
     Reserved,
     Result,
     ResultStatus,
@@ -130,17 +130,17 @@ class RequestState:
     term: int = 0
     owner: str | None = None
     delivery: int = 0
-    fruitful_delivery: int = 0  # the last delivery that made progress or was handed back cleanly
+    last_productive_delivery: int = 0  # the last delivery that made progress or was handed back cleanly
     team: str = ""
     request_hash: str = ""
     request_sequence: int = 0
     deadline: float | None = None
-    made: PlanMade | None = None
+    plan_entry: PlanRecorded | None = None
     tasks: dict[str, TaskState] = field(default_factory=dict[str, TaskState])
     ready: OrderedDict[str, None] = field(default_factory=OrderedDict[str, None])  # a set that knows its first
-    struck: dict[str, None] = field(default_factory=dict[str, None])
+    awaiting_retry: dict[str, None] = field(default_factory=dict[str, None])
     expired: dict[str, None] = field(default_factory=dict[str, None])
-    unnoted: dict[str, None] = field(default_factory=dict[str, None])  # reserved, not known to be stored
+    dispatch_unconfirmed: dict[str, None] = field(default_factory=dict[str, None])  # reserved, not known to be stored
     timers: list[tuple[float, str, int]] = field(default_factory=list[tuple[float, str, int]])
     in_flight: int = 0
     open_tasks: int = 0
@@ -154,7 +154,7 @@ class RequestState:
 
     @property
     def plan(self) -> Plan | None:
-        return self.made.plan if self.made else None
+        return self.plan_entry.plan if self.plan_entry else None
 
     def apply(self, entry: Entry) -> None:
         """Take one entry in; older ones than the last change nothing."""
@@ -168,7 +168,7 @@ class RequestState:
             return
         if isinstance(body, Result) and not is_owner(entry.sender):
             self._result(body)
-            self.fruitful_delivery = max(self.fruitful_delivery, self.delivery)
+            self.last_productive_delivery = max(self.last_productive_delivery, self.delivery)
             return
         if not is_owner(entry.sender) or entry.term != self.term or self.answer is not None:
             return
@@ -176,7 +176,7 @@ class RequestState:
 
     def _owner_entry(self, entry: Entry, body: LogBody) -> None:
         match body:
-            case PlanMade():
+            case PlanRecorded():
                 self._plan(body)
             case Reserved():
                 self._reserved(entry, body)
@@ -194,7 +194,7 @@ class RequestState:
                 return
             case _:
                 assert_never(body)
-        self.fruitful_delivery = max(self.fruitful_delivery, self.delivery)
+        self.last_productive_delivery = max(self.last_productive_delivery, self.delivery)
 
     def advance(self, now: float) -> None:
         """Move what time has made due: delayed tasks become ready, attempts without a result become expired."""
@@ -229,9 +229,9 @@ class RequestState:
             return False
         return task.attempts[result.attempt - 1].result is result
 
-    def fruitless_takes(self, delivery: int) -> int:
+    def unproductive_takes(self, delivery: int) -> int:
         """Deliveries before this one, since the last that made progress or was handed back cleanly."""
-        return max(0, delivery - self.fruitful_delivery - 1)
+        return max(0, delivery - self.last_productive_delivery - 1)
 
     def outcomes(self) -> tuple[TaskOutcome, ...]:
         """The answer's table."""
@@ -243,7 +243,7 @@ class RequestState:
         if body.handed_back:
             self.owner = None if entry.term == self.term else self.owner
             if entry.term in (self.term, 0):  # 0: nobody's, handed back before it was taken
-                self.fruitful_delivery = max(self.fruitful_delivery, body.delivery)
+                self.last_productive_delivery = max(self.last_productive_delivery, body.delivery)
             return
         self.term = entry.sequence
         self.owner = body.instance
@@ -253,10 +253,10 @@ class RequestState:
         self.team = body.team
         self.deadline = self.deadline or body.deadline
 
-    def _plan(self, body: PlanMade) -> None:
-        if self.made is not None or not is_acyclic(body.plan):
+    def _plan(self, body: PlanRecorded) -> None:
+        if self.plan_entry is not None or not is_acyclic(body.plan):
             return
-        self.made = body
+        self.plan_entry = body
         self.team = body.team
         self.request_hash = body.request_hash
         self.deadline = body.deadline
@@ -296,7 +296,7 @@ class RequestState:
             task.attempts.append(attempt)
             task.status = TaskStatus.RUNNING
             self.ready.pop(reservation.task_id, None)
-            self.unnoted[reservation.task_id] = None
+            self.dispatch_unconfirmed[reservation.task_id] = None
             self.in_flight += 1
             self.tokens_set_aside += reservation.tokens or 0
             self.usd_set_aside += reservation.usd or 0.0
@@ -307,7 +307,7 @@ class RequestState:
             task = self.tasks.get(note.task_id)
             if task is not None and task.attempts and task.attempts[-1].number == note.attempt:
                 task.attempts[-1].task_sequence = note.sequence
-                self.unnoted.pop(note.task_id, None)
+                self.dispatch_unconfirmed.pop(note.task_id, None)
 
     def _result(self, body: Result) -> None:
         self.usage += body.usage
@@ -323,11 +323,11 @@ class RequestState:
         self.tokens_set_aside -= attempt.tokens or 0
         self.usd_set_aside -= attempt.usd or 0.0
         self.expired.pop(body.task_id, None)
-        self.unnoted.pop(body.task_id, None)
+        self.dispatch_unconfirmed.pop(body.task_id, None)
         if body.status is ResultStatus.DONE:
             self._done(task)
         else:
-            self._struck(task, body)
+            self._strike_failed(task, body)
 
     def _done(self, task: TaskState) -> None:
         task.status = TaskStatus.DONE
@@ -339,12 +339,12 @@ class RequestState:
             if dependent.missing == 0 and dependent.status is TaskStatus.WAITING:
                 self._make_ready(dependent_id)
 
-    def _struck(self, task: TaskState, body: Result) -> None:
+    def _strike_failed(self, task: TaskState, body: Result) -> None:
         task.reason = body.error.message if body.error else body.status.value
         is_final = body.status is ResultStatus.CANCELLED or (body.error is not None and body.error.is_final)
         if not is_final and len(task.attempts) < task.max_attempts:
             task.status = TaskStatus.STRUCK
-            self.struck[task.spec.id] = None
+            self.awaiting_retry[task.spec.id] = None
             return
         task.status = TaskStatus.FAILED
         self.open_tasks -= 1
@@ -369,7 +369,7 @@ class RequestState:
         if task is None or task.status is not TaskStatus.STRUCK or body.attempt != len(task.attempts) + 1:
             return
         self.usage += body.usage
-        self.struck.pop(body.task_id, None)
+        self.awaiting_retry.pop(body.task_id, None)
         task.description = body.description
         task.not_before = body.not_before
         task.status = TaskStatus.DELAYED

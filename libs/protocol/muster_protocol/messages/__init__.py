@@ -4,17 +4,30 @@ from muster_protocol.messages.base import MOST, Message, Output, Usage, invalid
 from muster_protocol.messages.control import Abort, Cancel
 from muster_protocol.messages.errors import ErrorReport
 from muster_protocol.messages.events import ConflictFound, HandedBack, Progress, Started, ToolUsed
-from muster_protocol.messages.log import Answer, Decision, Dispatch, Dispatched, Failure, PlanMade, Reservation, Reserved, Result, Revision, Taken, TaskOutcome
+from muster_protocol.messages.log import (
+    Answer,
+    Decision,
+    Dispatch,
+    Dispatched,
+    Failure,
+    PlanRecorded,
+    Reservation,
+    Reserved,
+    Result,
+    Revision,
+    Taken,
+    TaskOutcome,
+)
 from muster_protocol.messages.request import Budget, Request
 from muster_protocol.messages.task import Task
 from muster_protocol.status import AnswerStatus, ResultStatus
 
-LogBody = Taken | PlanMade | Reserved | Dispatched | Revision | Decision | Result | Answer
+LogBody = Taken | PlanRecorded | Reserved | Dispatched | Revision | Decision | Result | Answer
 Event = Started | HandedBack | Progress | ToolUsed | ConflictFound
 Control = Cancel | Abort
 
 LOG_KINDS: dict[str, type[LogBody]] = {
-    cls.kind: cls for cls in (Taken, PlanMade, Reserved, Dispatched, Revision, Decision, Result, Answer)
+    cls.kind: cls for cls in (Taken, PlanRecorded, Reserved, Dispatched, Revision, Decision, Result, Answer)
 }
 EVENT_KINDS: dict[str, type[Event]] = {
     cls.kind: cls for cls in (Started, HandedBack, Progress, ToolUsed, ConflictFound)
@@ -30,29 +43,29 @@ MESSAGES: tuple[type[Message], ...] = (
 )
 
 __all__ = [
+    "CONTROL_KINDS",
+    "EVENT_KINDS",
+    "LOG_KINDS",
+    "MESSAGES",
+    "MOST",
     "Abort",
     "Answer",
     "AnswerStatus",
     "Budget",
-    "CONTROL_KINDS",
     "Cancel",
     "ConflictFound",
     "Control",
     "Decision",
     "Dispatch",
     "Dispatched",
-    "EVENT_KINDS",
     "ErrorReport",
     "Event",
     "Failure",
     "HandedBack",
-    "LOG_KINDS",
     "LogBody",
-    "MESSAGES",
-    "MOST",
     "Message",
     "Output",
-    "PlanMade",
+    "PlanRecorded",
     "Progress",
     "Request",
     "Reservation",

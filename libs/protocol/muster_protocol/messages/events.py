@@ -70,6 +70,6 @@ class ConflictFound(Message):
     at: float
 
     @property
-    def once(self) -> str:
+    def message_id(self) -> str:
         sides = "+".join(sorted((self.first, self.second)))
         return f"conflict.{self.request_id}.{self.task_id}.{self.attempt}.{self.what.split()[0]}.{sides}"

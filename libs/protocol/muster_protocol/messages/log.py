@@ -25,7 +25,7 @@ class Taken(Message):
     handed_back: bool = False
 
 
-class PlanMade(Message):
+class PlanRecorded(Message):
     """The plan. The first valid one in the log is the plan."""
 
     kind: ClassVar[str] = "plan"
@@ -132,7 +132,7 @@ class Result(Message):
     tool_calls: tuple[dict[str, Any], ...] = ()
 
     @property
-    def once(self) -> str:
+    def message_id(self) -> str:
         """With worker and delivery, so that a second finisher is seen instead of swallowed."""
         return f"{self.request_id}.{self.task_id}.{self.attempt}.{self.worker}.{self.delivery}"
 

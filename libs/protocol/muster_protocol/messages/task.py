@@ -30,5 +30,5 @@ class Task(Message):
     reserved_sequence: int  # … and its place in the log: a second copy is recognised from there on
 
     @property
-    def once(self) -> str:
+    def message_id(self) -> str:
         return f"{self.request_id}.{self.task_id}.{self.attempt}"

@@ -14,7 +14,7 @@ from pydantic import model_validator
 from starlette.exceptions import HTTPException
 
 from muster_bus.workers import live_workers
-from muster_client import Happening
+from muster_client import Update
 from muster_client.queue import check_known
 from muster_coordinator.queries import errors, shown
 from muster_protocol.errors import Invalid, MusterError, Retryable
@@ -99,14 +99,14 @@ def _add_asking(app: FastAPI, coordinator: "Coordinator") -> None:
         fields = submission.model_dump(exclude={"team"}, exclude_unset=True)
         request = Request.model_validate({**fields, "id": idempotency_key or submission.id})
         request_id = await coordinator.client.send(request, team=submission.team)
-        coordinator.hearing.picture.expect(request_id, submission.team or coordinator.client.team)
+        coordinator.observer.overview.expect(request_id, submission.team or coordinator.client.team)
         where = f"/v1/requests/{request_id}"
         return JSONResponse({"id": request_id, "href": where}, 202, headers={"Location": where})
 
     @app.post("/v1/requests/{request_id}/cancel", status_code=202)
     async def cancel(request_id: str, reason: str = "") -> dict[str, str]:
         await _known(coordinator, request_id)
-        ended = coordinator.hearing.picture.ended.get(as_id(request_id))
+        ended = coordinator.observer.overview.ended.get(as_id(request_id))
         if ended is not None:
             raise HTTPException(409, f"{request_id} is over already: {ended.status}")
         await coordinator.client.cancel(request_id, reason)
@@ -133,17 +133,17 @@ def _add_following(app: FastAPI, coordinator: "Coordinator") -> None:
     @app.get("/v1/requests/{request_id}/events")
     async def events(request_id: str) -> StreamingResponse:
         await _known(coordinator, request_id)
-        stream = server_sent(coordinator.client.happenings(request_id), coordinator.stopping)
+        stream = server_sent(coordinator.client.updates(request_id), coordinator.stopping)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
 def _add_watching(app: FastAPI, coordinator: "Coordinator") -> None:
-    hearing = coordinator.hearing
+    observer = coordinator.observer
 
     @app.get("/v1/requests")
     async def requests(limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> dict[str, Any]:
         await coordinator.refresh_waiting()
-        newest = [*reversed(hearing.picture.open.values()), *reversed(hearing.picture.ended.values())]
+        newest = [*reversed(observer.overview.open.values()), *reversed(observer.overview.ended.values())]
         return {"requests": [summary.as_json() for summary in newest[:limit]], "total": len(newest)}
 
     @app.get("/v1/workers")
@@ -152,7 +152,7 @@ def _add_watching(app: FastAPI, coordinator: "Coordinator") -> None:
 
     @app.get("/v1/conflicts")
     async def conflicts() -> dict[str, Any]:
-        return {"conflicts": [conflict.model_dump(mode="json") for conflict in hearing.conflicts.values()]}
+        return {"conflicts": [conflict.model_dump(mode="json") for conflict in observer.conflicts.values()]}
 
     @app.get("/v1/errors")
     async def listed_errors(limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> dict[str, Any]:
@@ -161,16 +161,16 @@ def _add_watching(app: FastAPI, coordinator: "Coordinator") -> None:
     @app.get("/v1/overview")
     async def overview() -> dict[str, Any]:
         return {
-            "requests": hearing.picture.counts(),
+            "requests": observer.overview.counts(),
             "workers": len(await live_workers(coordinator.bus)),
-            "conflicts": len(hearing.conflicts),
+            "conflicts": len(observer.conflicts),
             "errors": len(await errors(coordinator.bus, 1000)),
         }
 
 
 async def _known(coordinator: "Coordinator", request_id: str) -> None:
     """404 unless the request has a log or waits for its first taker."""
-    if coordinator.hearing.picture.get(as_id(request_id)) is not None:
+    if coordinator.observer.overview.get(as_id(request_id)) is not None:
         return
     try:
         await check_known(coordinator.bus, as_id(request_id))
@@ -178,37 +178,37 @@ async def _known(coordinator: "Coordinator", request_id: str) -> None:
         raise HTTPException(404, unknown.reason) from None
 
 
-async def server_sent(happenings: AsyncGenerator[Happening], stopping: asyncio.Event) -> AsyncGenerator[str]:
+async def server_sent(updates: AsyncGenerator[Update], stopping: asyncio.Event) -> AsyncGenerator[str]:
     """Happenings as server-sent events, with a comment now and then to keep the connection."""
-    async with aclosing(happenings):
+    async with aclosing(updates):
         stop = asyncio.ensure_future(stopping.wait())
-        coming = asyncio.ensure_future(anext(happenings, None))
+        coming = asyncio.ensure_future(anext(updates, None))
         try:
             while not stopping.is_set():
                 await asyncio.wait([coming, stop], timeout=KEEP_ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 if not coming.done():
                     yield ": still here\n\n"
                     continue
-                happening = coming.result()
-                if happening is None:
+                update = coming.result()
+                if update is None:
                     yield "event: end\ndata: {}\n\n"
                     return
-                yield _sent(happening)
-                coming = asyncio.ensure_future(anext(happenings, None))
+                yield _sent(update)
+                coming = asyncio.ensure_future(anext(updates, None))
         finally:
             stop.cancel()
             coming.cancel()
             await asyncio.wait([coming, stop])
 
 
-def _sent(happening: Happening) -> str:
+def _sent(update: Update) -> str:
     said = {
-        "time": happening.time,
-        "sender": happening.sender,
-        "body": happening.body.model_dump(mode="json", by_alias=True),
+        "time": update.time,
+        "sender": update.sender,
+        "body": update.body.model_dump(mode="json", by_alias=True),
     }
-    number = f"id: {happening.sequence}\n" if isinstance(happening, Entry) else ""
-    return f"{number}event: {happening.body.kind}\ndata: {json.dumps(said, ensure_ascii=False)}\n\n"
+    number = f"id: {update.sequence}\n" if isinstance(update, Entry) else ""
+    return f"{number}event: {update.body.kind}\ndata: {json.dumps(said, ensure_ascii=False)}\n\n"
 
 
 def _add_problems(app: FastAPI, coordinator: "Coordinator") -> None:

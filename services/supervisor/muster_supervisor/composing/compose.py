@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from muster_agent.models.port import Ask, ComposeBrief, Model, as_text, finished
-from muster_agent.models.retry import ask_patiently
+from muster_agent.models.port import Ask, ComposeBrief, Model, as_text, require_complete
+from muster_agent.models.retry import ask_with_retry
 from muster_protocol.fold import RequestState, TaskState, TaskStatus
 from muster_protocol.messages import Output, Usage
 
@@ -22,7 +22,7 @@ class Draft:
     is_cut: bool = False
 
 
-def ends(state: RequestState) -> dict[str, TaskState]:
+def final_tasks(state: RequestState) -> dict[str, TaskState]:
     """The finished tasks whose result no other finished task has taken in: what the answer is made of."""
     return {
         task_id: task
@@ -43,8 +43,8 @@ def gaps(state: RequestState) -> tuple[str, ...]:
 
 def merge(state: RequestState, reason: str) -> Draft:
     """Put the outputs one after the other; always possible, and the same every time."""
-    found = ends(state)
-    if state.made is not None and state.made.plan.aggregation == "select":
+    found = final_tasks(state)
+    if state.plan_entry is not None and state.plan_entry.plan.aggregation == "select":
         found = dict(list(found.items())[:1])
     outputs = {task_id: _output(task) for task_id, task in found.items()}
     made_of = frozenset(found)
@@ -60,23 +60,23 @@ def merge(state: RequestState, reason: str) -> Draft:
 async def compose(state: RequestState, model: Model, reason: str) -> Draft:
     """The answer's text: synthesised by the model where there is one and several outputs to unite."""
     plain = merge(state, reason)
-    if not model.is_llm or len(plain.made_of) < 2 or state.made is None:
+    if not model.is_llm or len(plain.made_of) < 2 or state.plan_entry is None:
         return plain
-    plan = state.made.plan
-    texts = {task_id: as_text(_output(task)) for task_id, task in ends(state).items()}
+    plan = state.plan_entry.plan
+    texts = {task_id: as_text(_output(task)) for task_id, task in final_tasks(state).items()}
     usage = Usage()
     while plan.aggregation == "reduce" and sum(map(len, texts.values())) > CHUNK_CHARACTERS and len(texts) > 1:
         reduced: dict[str, str] = {}
         for number, chunk in enumerate(_chunks(texts), 1):
             brief = ComposeBrief(plan.goal, chunk, "Condense these parts; keep every fact and number.", ())
-            reply = finished(await ask_patiently(model, Ask(brief)))
+            reply = require_complete(await ask_with_retry(model, Ask(brief)))
             usage += reply.usage
             reduced[f"part-{number}"] = reply.text
         if len(reduced) >= len(texts):
             break
         texts = reduced
     brief = ComposeBrief(plan.goal, texts, plan.final_instruction, gaps(state))
-    reply = finished(await ask_patiently(model, Ask(brief)))
+    reply = require_complete(await ask_with_retry(model, Ask(brief)))
     return Draft(reply.text, plain.output, plain.made_of, usage + reply.usage)
 
 

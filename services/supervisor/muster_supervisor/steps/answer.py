@@ -11,8 +11,8 @@ from muster_protocol.fold import TaskStatus
 from muster_protocol.messages import Answer, AnswerStatus
 from muster_supervisor.composing.compose import Draft, compose, cut, gaps, merge
 from muster_supervisor.decide import GiveAnswer, status_of
-from muster_supervisor.steps.dispatch import abort
 from muster_supervisor.owner import Owner
+from muster_supervisor.steps.dispatch import abort
 
 log = logging.getLogger("muster.supervisor")
 
@@ -23,13 +23,13 @@ MAX_GAPS, MAX_REASON = 1000, 200  # what is left of the reasons in an answer tha
 
 async def give_answer(owner: Owner, step: GiveAnswer) -> None:
     """Exactly one answer: if entries came meanwhile, correct the table, and compose again at most once."""
-    if owner.state.made is None and owner.trouble:
-        step = replace(step, reason=f"{step.reason}; {owner.trouble}")
+    if owner.state.plan_entry is None and owner.planning_error:
+        step = replace(step, reason=f"{step.reason}; {owner.planning_error}")
     if owner.state.in_flight:
-        owner.note(lambda: _stop_the_rest(owner, step.reason or "the request is answered"))
+        owner.in_background(lambda: _stop_the_rest(owner, step.reason or "the request is answered"))
     draft = await _compose(owner, step)
     has_composed_again = False
-    await owner.settle_notes()
+    await owner.finish_background()
     while owner.state.answer is None:
         answer = _final(owner, step, draft)
         try:
@@ -44,7 +44,7 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
             continue
         if is_written:
             log.info("✓ answer  %s  %s  %.2f s", owner.request_id, answer.status, answer.seconds)
-            await owner.settle_notes()
+            await owner.finish_background()
             return
         has_more = bool(merge(owner.state, step.reason).made_of - draft.made_of)
         if has_more and not has_composed_again and owner.now() < owner.deadline - WRITE_SECONDS:
@@ -60,8 +60,8 @@ async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
         if seconds <= 0 or step.is_plain or len(plain.made_of) < 2:
             return plain  # nothing to unite: it waits for nobody who thinks
         try:
-            async with asyncio.timeout(seconds), owner.means.thinking:
-                return await compose(owner.state, owner.means.model, step.reason)
+            async with asyncio.timeout(seconds), owner.resources.model_slots:
+                return await compose(owner.state, owner.resources.model, step.reason)
         except Exception as error:  # noqa: BLE001 - whatever a model raises, finished work is not thrown away
             log.warning("… answer  %s  composed without the model: %r", owner.request_id, error)
             return merge(owner.state, step.reason)
@@ -78,7 +78,7 @@ def _final(owner: Owner, step: GiveAnswer, draft: Draft) -> Answer:
     return Answer(
         request_id=owner.request_id,
         status=step.status if step.status is AnswerStatus.CANCELLED else status_of(state),
-        text=draft.text if state.made is not None else step.reason,
+        text=draft.text if state.plan_entry is not None else step.reason,
         output=draft.output,
         tasks=outcomes,
         gaps=(step.reason, *missing) if step.reason else missing,
@@ -87,7 +87,7 @@ def _final(owner: Owner, step: GiveAnswer, draft: Draft) -> Answer:
         seconds=round(owner.now() - owner.delivery.time, 3),
         sequential_seconds=round(sum(outcome.seconds for outcome in outcomes), 3),
         trace_id=telemetry.current_trace_id(owner.delivery.headers, owner.request_id),
-        model=owner.means.model.name,
+        model=owner.resources.model.name,
         request_hash=owner.request_hash,
     )
 

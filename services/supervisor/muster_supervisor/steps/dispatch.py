@@ -5,8 +5,8 @@ import logging
 from collections.abc import Coroutine
 from functools import partial
 
-from muster_agent.models.port import Ask, RefineBrief, finished
-from muster_agent.models.retry import ask_patiently
+from muster_agent.models.port import Ask, RefineBrief, require_complete
+from muster_agent.models.retry import ask_with_retry
 from muster_bus import telemetry
 from muster_bus.publish import Outgoing, Stored
 from muster_protocol import subjects
@@ -38,8 +38,8 @@ ABORT_SECONDS = 0.5  # a full CONTROL costs workers some work in vain; it must n
 async def dispatch(owner: Owner, step: DispatchTasks) -> None:
     """Reserve the attempts, then publish those that the log gives us."""
     first = step.attempts[0]
-    once = f"{owner.request_id}.reserved.{owner.term}.{first.task_id}.{first.attempt}"
-    sequence = await owner.append(Reserved(attempts=step.attempts), once)
+    message_id = f"{owner.request_id}.reserved.{owner.term}.{first.task_id}.{first.attempt}"
+    sequence = await owner.append(Reserved(attempts=step.attempts), message_id)
     owner.check()
     reserved = [(owner.state.tasks[r.task_id], r.attempt) for r in step.attempts]
     ours = [
@@ -47,7 +47,7 @@ async def dispatch(owner: Owner, step: DispatchTasks) -> None:
         for task, number in reserved
         if len(task.attempts) == number and task.attempts[-1].reserved_sequence == sequence
     ]
-    owner.note(lambda: publish(owner, ours))  # what finds no room holds up its own tasks only
+    owner.in_background(lambda: publish(owner, ours))  # what finds no room holds up its own tasks only
 
 
 async def publish(owner: Owner, attempts: list[tuple[TaskState, Attempt]]) -> None:
@@ -67,8 +67,8 @@ async def publish(owner: Owner, attempts: list[tuple[TaskState, Attempt]]) -> No
     )
     if not notes:
         return
-    once = f"{owner.request_id}.dispatched.{owner.term}.{notes[0].task_id}.{notes[0].attempt}"
-    await _note(owner, Dispatched(attempts=notes), once)
+    message_id = f"{owner.request_id}.dispatched.{owner.term}.{notes[0].task_id}.{notes[0].attempt}"
+    await _note(owner, Dispatched(attempts=notes), message_id)
 
 
 async def _stored(owner: Owner, outgoing: list[tuple[TaskState, Attempt, Outgoing]]) -> list[Stored | None]:
@@ -101,15 +101,15 @@ async def _while_ours(owner: Owner, storing: Coroutine[None, None, list[Stored |
 
 async def publish_again(owner: Owner) -> None:
     """What an earlier owner reserved and did not note: its message id swallows what was stored after all."""
-    tasks = [owner.state.tasks[task_id] for task_id in owner.state.unnoted]
+    tasks = [owner.state.tasks[task_id] for task_id in owner.state.dispatch_unconfirmed]
     await publish(owner, [(task, task.attempts[-1]) for task in tasks])
 
 
-async def _note(owner: Owner, dispatched: Dispatched, once: str) -> None:
+async def _note(owner: Owner, dispatched: Dispatched, message_id: str) -> None:
     """Worth writing only while somebody might have to find or delete one of these messages."""
     attempts = (owner.state.tasks[note.task_id].attempts[note.attempt - 1] for note in dispatched.attempts)
     if any(attempt.result is None for attempt in attempts):
-        await owner.append(dispatched, once)
+        await owner.append(dispatched, message_id)
 
 
 async def _all_outgoing(
@@ -124,7 +124,7 @@ async def _all_outgoing(
             found.append((task, attempt, await _outgoing(owner, task, attempt)))
         except Retryable as reason:  # a full object store holds up the one that is large, not its neighbours
             log.warning("… request %s  %s is not stored yet: %s", owner.request_id, task.spec.id, reason)
-            owner.note(partial(_publish_later, owner, task, attempt))
+            owner.in_background(partial(_publish_later, owner, task, attempt))
         except Invalid as reason:
             failure = Failure.model_validate({"class": "resource", "message": str(reason), "is_final": True})
             await _fail(owner, task.spec.id, attempt.number, failure)
@@ -150,7 +150,7 @@ async def _outgoing(owner: Owner, task: TaskState, attempt: Attempt) -> Outgoing
 
 async def _prepared(owner: Owner, subject: str, message: Task) -> Outgoing:
     return await owner.bus.outgoing(
-        subject, message, request_id=owner.request_id, once=message.once, carrier=owner.log.carrier
+        subject, message, request_id=owner.request_id, message_id=message.message_id, carrier=owner.log.carrier
     )
 
 
@@ -162,7 +162,7 @@ def _task(owner: Owner, task: TaskState, attempt: Attempt) -> Task:
         task_id=task.spec.id,
         attempt=attempt.number,
         tag=task.spec.tag,
-        team=owner.means.team.team,
+        team=owner.resources.team.team,
         description=task.description,
         expected_output=task.spec.expected_output,
         context={
@@ -185,11 +185,11 @@ async def refine(owner: Owner, step: Refine) -> None:
     task = owner.state.tasks[step.task_id]
     description, usage = task.spec.description, Usage()
     try:
-        async with asyncio.timeout(min(REFINE_SECONDS, owner.seconds_left())), owner.means.thinking:
+        async with asyncio.timeout(min(REFINE_SECONDS, owner.seconds_left())), owner.resources.model_slots:
             brief = RefineBrief(description, task.reason or "")
-            reply = await ask_patiently(owner.means.model, Ask(brief))
+            reply = await ask_with_retry(owner.resources.model, Ask(brief))
             usage = reply.usage
-            description = finished(reply).text or description
+            description = require_complete(reply).text or description
     except Exception as error:  # noqa: BLE001 - whatever a model raises, the task is tried again
         log.warning("… task    %s/%s  keeps its description: %r", owner.request_id, step.task_id, error)
     revision = Revision(
@@ -210,7 +210,7 @@ async def expire(owner: Owner, step: Expire) -> None:
         return  # it came while an earlier step was carried out
     failure = timed_out(step.task_id, attempt.timeout_seconds)
     await _fail(owner, step.task_id, step.attempt, failure, attempt.timeout_seconds)
-    owner.note(lambda: abort(owner, ((step.task_id, step.attempt),), "its timeout was reached"))
+    owner.in_background(lambda: abort(owner, ((step.task_id, step.attempt),), "its timeout was reached"))
 
 
 async def _fail(owner: Owner, task_id: str, attempt: int, failure: Failure, seconds: float = 0.0) -> None:
@@ -226,7 +226,7 @@ async def _fail(owner: Owner, task_id: str, attempt: int, failure: Failure, seco
         seconds=seconds,
     )
     # With the term: the same words of an earlier term of ours do not count, and must not swallow these.
-    await owner.append(result, f"{result.once}.{owner.term}")
+    await owner.append(result, f"{result.message_id}.{owner.term}")
 
 
 async def abort(owner: Owner, attempts: tuple[tuple[str, int], ...], reason: str) -> None:
@@ -234,14 +234,14 @@ async def abort(owner: Owner, attempts: tuple[tuple[str, int], ...], reason: str
     message = Abort(request_id=owner.request_id, attempts=attempts, reason=reason)
     which = "-".join(f"{task}.{number}" for task, number in attempts) or "all"
     subject = subjects.control(owner.request_id)
-    once = f"{owner.request_id}.abort.{owner.term}.{which}"
+    message_id = f"{owner.request_id}.abort.{owner.term}.{which}"
     try:
         await owner.bus.store(
             subject,
             message,
             request_id=owner.request_id,
-            once=once,
-            patience=ABORT_SECONDS,
+            message_id=message_id,
+            give_up_after=ABORT_SECONDS,
             carrier=owner.log.carrier,
         )
     except BrokerAway as error:

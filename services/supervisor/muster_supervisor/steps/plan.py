@@ -7,11 +7,11 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from muster_bus import telemetry
 from muster_bus.reports import Source
 from muster_protocol.errors import Invalid, MusterError, Retryable
-from muster_protocol.messages import AnswerStatus, PlanMade, Usage
-from muster_supervisor.steps.answer import give_answer
+from muster_protocol.messages import AnswerStatus, PlanRecorded, Usage
 from muster_supervisor.decide import GiveAnswer
 from muster_supervisor.owner import Owner
 from muster_supervisor.planner import Unplannable, make_plan
+from muster_supervisor.steps.answer import give_answer
 
 log = logging.getLogger("muster.supervisor")
 
@@ -20,7 +20,7 @@ RETRY_SECONDS = 1.0
 
 async def plan(owner: Owner) -> None:
     """Make the plan and write it, unless another one is there by then."""
-    request, team, model = owner.request, owner.means.team, owner.means.model
+    request, team, model = owner.request, owner.resources.team, owner.resources.model
     try:
         with telemetry.span("plan", telemetry.SpanKind.INTERNAL, {"gen_ai.operation.name": "plan"}):
             async with asyncio.timeout(owner.seconds_left()), _place(owner):
@@ -36,7 +36,7 @@ async def plan(owner: Owner) -> None:
         log.exception("planning %s broke", owner.request_id)
         await refuse(owner, f"no plan could be made: {error!r}")
         return
-    made = PlanMade(
+    plan_entry = PlanRecorded(
         plan=planned,
         text=request.text or planned.goal,
         team=team.team,
@@ -50,37 +50,37 @@ async def plan(owner: Owner) -> None:
         warnings=warnings,
         usage=usage,
     )
-    await _write(owner, made)
+    await _write(owner, plan_entry)
 
 
-async def _write(owner: Owner, made: PlanMade) -> None:
+async def _write(owner: Owner, plan_entry: PlanRecorded) -> None:
     """A plan that no message can carry is refused; one that is not taken for now is kept, since it may have cost."""
     while _is_wanted(owner):  # an entry that came meanwhile costs a try, not the plan
         try:
-            if await owner.compare_and_set(made):
-                log.info("☰ plan    %s  %d tasks", owner.request_id, len(made.plan.tasks))
+            if await owner.compare_and_set(plan_entry):
+                log.info("☰ plan    %s  %d tasks", owner.request_id, len(plan_entry.plan.tasks))
         except Retryable as error:
             await _pause(owner, "the plan is not stored yet", error)
         except Invalid as error:
-            owner.spent += made.usage
+            owner.spent += plan_entry.usage
             await refuse(owner, f"the plan cannot be stored: {error}")
 
 
 def _is_wanted(owner: Owner) -> bool:
     state = owner.state
-    return state.made is None and state.answer is None and state.cancelled is None and owner.seconds_left() > 0
+    return state.plan_entry is None and state.answer is None and state.cancelled is None and owner.seconds_left() > 0
 
 
 async def _pause(owner: Owner, what: str, error: Exception) -> None:
     if owner.seconds_left() > 0:  # else `due` says that the deadline was reached
-        owner.trouble = f"{what}: {str(error) or type(error).__name__}"
-        log.warning("… request %s  %s", owner.request_id, owner.trouble)
+        owner.planning_error = f"{what}: {str(error) or type(error).__name__}"
+        log.warning("… request %s  %s", owner.request_id, owner.planning_error)
         await owner.log.changed(min(RETRY_SECONDS, owner.seconds_left()))
 
 
 def _place(owner: Owner) -> AbstractAsyncContextManager[object]:
     """Among those who think; a plan that is given needs no model and waits for none."""
-    return owner.means.thinking if owner.request.text is not None else nullcontext()
+    return owner.resources.model_slots if owner.request.text is not None else nullcontext()
 
 
 async def refuse(owner: Owner, reason: str) -> None:

@@ -3,9 +3,9 @@
 import asyncio
 from dataclasses import dataclass
 
-from muster_agent.models.port import FREE, Ask, ComposeBrief, PlanBrief, Price, RefineBrief, Reply, WorkBrief
 from muster_agent.models.offline.plan import plan_by_rules
 from muster_agent.models.offline.work import SIGNATURE, work_by_rules
+from muster_agent.models.port import FREE, Ask, ComposeBrief, PlanBrief, Price, RefineBrief, Reply, WorkBrief
 from muster_protocol.errors import Terminal
 
 _FAILED = "\n\nThe last attempt failed with: "
@@ -16,7 +16,7 @@ class Offline:
     """Rules, not an LLM. `seconds_per_answer` is a declared stand-in for the time a model would think."""
 
     seconds_per_answer: float = 0.0
-    said: str = "the offline model plans and works by rules; it is not an LLM"
+    notice: str = "the offline model plans and works by rules; it is not an LLM"
     name: str = SIGNATURE
     is_llm: bool = False
     price: Price | None = FREE

@@ -34,7 +34,7 @@ _VERBS = {"gather": "Research", "analyse": "Analyse", "write": "Write up", "chec
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class DemoEnvironment:
     """A role and the kind of work that its words stand for."""
 
     role: RoleCard
@@ -109,10 +109,10 @@ def _plain(part: str, is_first: bool) -> str:
     return " ".join(kept) if len(kept) <= 4 else ""
 
 
-def stages_of(roles: Sequence[RoleCard]) -> list[Stage]:
+def stages_of(roles: Sequence[RoleCard]) -> list[DemoEnvironment]:
     """The roles in the order of their kinds of work; within a kind in the order of the team file."""
     order = {kind: place for place, (kind, _) in enumerate(_STAGES)} | {"other": 1}
-    return sorted((Stage(role, _kind(role)) for role in roles), key=lambda stage: order[stage.kind])
+    return sorted((DemoEnvironment(role, _kind(role)) for role in roles), key=lambda stage: order[stage.kind])
 
 
 def _kind(role: RoleCard) -> str:
@@ -128,7 +128,7 @@ def _kind(role: RoleCard) -> str:
     return "other"
 
 
-def _by_subject(text: str, named: Sequence[str], stages: Sequence[Stage]) -> list[TaskSpec]:
+def _by_subject(text: str, named: Sequence[str], stages: Sequence[DemoEnvironment]) -> list[TaskSpec]:
     """Every stage but the last for each subject; then one comparison of all; then the last stage on everything."""
     *middle, last = stages
     focus = _focus(text)
@@ -162,7 +162,7 @@ def _by_subject(text: str, named: Sequence[str], stages: Sequence[Stage]) -> lis
     return tasks
 
 
-def _by_role(text: str, stages: Sequence[Stage]) -> list[TaskSpec]:
+def _by_role(text: str, stages: Sequence[DemoEnvironment]) -> list[TaskSpec]:
     """One task for each role: roles of one kind at the same time, each kind after the one before."""
     if len(stages) == 1:
         return [TaskSpec(id=_new_id(_short(stages[0]), []), description=text, tag=stages[0].role.name)]
@@ -183,7 +183,7 @@ def _by_role(text: str, stages: Sequence[Stage]) -> list[TaskSpec]:
     return tasks
 
 
-def _closing(text: str, last: Stage, needs: tuple[str, ...], tasks: list[TaskSpec]) -> TaskSpec:
+def _closing(text: str, last: DemoEnvironment, needs: tuple[str, ...], tasks: list[TaskSpec]) -> TaskSpec:
     return TaskSpec(
         id=_new_id("report" if last.kind == "write" else _short(last), tasks),
         description=f"{_VERBS[last.kind]} the answer to: {text}",
@@ -262,7 +262,7 @@ def _focus(text: str) -> str:
     return f": {rest.strip()}" if colon and rest.strip() else ""
 
 
-def _short(stage: Stage) -> str:
+def _short(stage: DemoEnvironment) -> str:
     return {"gather": "research", "analyse": "analyse"}.get(stage.kind, stage.role.name)
 
 

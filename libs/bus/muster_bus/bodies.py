@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
 
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
@@ -20,22 +19,9 @@ MAX_BODY = 64 * 1024 * 1024
 TRIES = 5
 
 
-def check_size(headers: Mapping[str, str] | None, data: bytes) -> None:
-    if len(data) > MAX_INLINE and h.BODY_REF not in (headers or {}):
-        raise Invalid(f"the body has {len(data)} bytes; over {MAX_INLINE} it must travel by reference", h.BODY_REF)
-
-
 def reference_of(body: bytes) -> str:
     """What stands in a message for a body that lies elsewhere."""
     return f"{hashlib.sha256(body).hexdigest()}.{len(body)}"
-
-
-def inline(headers: Mapping[str, str] | None, data: bytes) -> bytes:
-    """The body of a message that brought it along."""
-    if h.BODY_REF in (headers or {}):
-        raise Invalid("the body lies elsewhere", h.BODY_REF)
-    check_size(headers, data)
-    return data
 
 
 class Bodies:
@@ -87,7 +73,7 @@ class Bodies:
         info = await (await self._open()).get_info(name)
         if not info.nuid or not info.nuid.isalnum() or (info.size or 0) > MAX_BODY:
             raise Invalid(f"{name} is no body of at most {MAX_BODY} bytes", h.BODY_REF)
-        chunks = await read_subject(self._nc, f"OBJ_{BUCKET}", f"$O.{BUCKET}.C.{info.nuid}", from_leader=True)
+        chunks = await read_subject(self._nc, f"$O.{BUCKET}.C.{info.nuid}", from_leader=True)
         return b"".join(chunk.data for chunk in chunks)
 
     async def _open(self) -> ObjectStore:

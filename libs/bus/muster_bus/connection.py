@@ -10,16 +10,19 @@ from urllib.parse import urlsplit
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
-from muster_bus.bodies import MAX_INLINE, Bodies, check_size
+from muster_bus import receive
+from muster_bus.bodies import MAX_INLINE, Bodies
 from muster_bus.clock import BrokerClock
-from muster_bus.nats_fast import Incoming, Listener, WireClient
+from muster_bus.nats_fast import FastClient, Incoming, Listener
 from muster_bus.publish import Outgoing, Publisher, Stored
-from muster_bus.reports import Reports, Source
+from muster_bus.read import Raw, next_page, read_subject
+from muster_bus.reports import Reports
 from muster_bus.telemetry import inject
 from muster_protocol import headers as h
 from muster_protocol.errors import BrokerAway, Invalid
-from muster_protocol.headers import Sender, headers_of
+from muster_protocol.headers import headers_of
 from muster_protocol.messages import Message
+from muster_protocol.sender import Origin, Sender
 
 log = logging.getLogger("muster.bus")
 
@@ -35,7 +38,7 @@ __all__ = ["Bus", "Incoming"]
 class Bus:
     """What a service says and hears. Every message that leaves gets its headers here."""
 
-    def __init__(self, nc: WireClient, sender: Sender) -> None:
+    def __init__(self, nc: FastClient, sender: Sender) -> None:
         self.nc = nc
         self.sender = sender
         self.clock = BrokerClock()
@@ -43,13 +46,13 @@ class Bus:
         self.connected = asyncio.Event()
         self.publisher = Publisher(nc, self.connected)
         self.bodies = Bodies(nc)
-        self._reports = Reports(self)
+        self.reports = Reports(self)
         self._on_reconnect: list[Callable[[], Awaitable[None]]] = []
 
     @classmethod
     async def connect(cls, url: str, sender: Sender, *, timeout: float = 10.0) -> Self:
         """Connect, or say after `timeout` seconds that no broker answers."""
-        bus = cls(WireClient(), sender)
+        bus = cls(FastClient(), sender)
         options: dict[str, Any] = {
             "servers": [part.strip() for part in url.split(",")],
             "name": str(sender),
@@ -76,44 +79,40 @@ class Bus:
         await bus.publisher.start()
         return bus
 
+    @property
+    def is_closed(self) -> bool:
+        return self.nc.is_closed
+
     def on_reconnect(self, callback: Callable[[], Awaitable[None]]) -> None:
         self._on_reconnect.append(callback)
 
     def forget_reconnect(self, callback: Callable[[], Awaitable[None]]) -> None:
         self._on_reconnect.remove(callback)
 
+    def origin(self, request_id: str, *, term: int | None = None, nonce: str = "", role: str = "") -> Origin:
+        """Us, as the writer of a message about a request."""
+        sender = Sender(self.sender.service, self.sender.instance, role) if role else self.sender
+        return Origin(request_id, sender, term, nonce=nonce)
+
     async def store(
         self,
-        subject: str,
         message: Message,
+        origin: Origin,
         *,
-        request_id: str,
-        message_id: str | None,
-        term: int | None = None,
         expected: int | None = None,
         give_up_after: float | None = None,
         carrier: Mapping[str, str] | None = None,
-        sender: Sender | None = None,
     ) -> Stored:
-        """Store a message in its stream, retried under the same id until it is acknowledged.
-
-        Without an id (`once=None`) a retry may store it twice: for messages that are safe to repeat.
-        """
-        headers = headers_of(message, sender or self.sender, request_id, message_id or "", term)
-        if message_id is None:
-            del headers[h.MESSAGE_ID]
-        body = await self._body(message, headers)
-        inject(headers, carrier)
+        """Store a message in its stream, retried under the same id until it is acknowledged."""
+        subject, body, headers = await self.outgoing(message, origin, carrier)
         return await self.publisher.store(subject, body, headers, expected=expected, give_up_after=give_up_after)
 
-    async def outgoing(
-        self, subject: str, message: Message, *, request_id: str, message_id: str, carrier: Mapping[str, str] | None
-    ) -> Outgoing:
-        """A message ready to be stored with others by `store_all`; opened under the span that sends it."""
-        headers = headers_of(message, self.sender, request_id, message_id)
+    async def outgoing(self, message: Message, origin: Origin, carrier: Mapping[str, str] | None) -> Outgoing:
+        """A message ready to be stored, alone or with others by `store_all`; call it under the span that sends it."""
+        headers = headers_of(message, origin)
         body = await self._body(message, headers)
         inject(headers, carrier)
-        return subject, body, headers
+        return message.subject_for(origin), body, headers
 
     async def store_all(self, messages: Sequence[Outgoing]) -> list[Stored]:
         return await self.publisher.store_all(messages)
@@ -125,38 +124,38 @@ class Bus:
         headers = {**headers, h.SENDER: str(self.sender)}
         return await self.publisher.store(subject, body, headers, give_up_after=give_up_after)
 
-    def tell(
-        self, subject: str, message: Message, *, request_id: str, message_id: str, sender: Sender | None = None
-    ) -> None:
-        """Say something that nobody waits for; dropped and counted when the broker is away."""
+    def announce(self, message: Message, origin: Origin) -> None:
+        """Publish something that nobody waits for; dropped and counted when the broker is away."""
         if not self.connected.is_set():
             self.counters["events dropped"] += 1
             return
-        headers = headers_of(message, sender or self.sender, request_id, message_id)
+        headers = headers_of(message, origin)
         inject(headers, None)
         try:
-            self.nc.post(subject, message.body(), headers=headers)
+            self.nc.post(message.subject_for(origin), message.body(), headers=headers)
         except NatsError:
             self.counters["events dropped"] += 1
 
-    async def report(self, reason: str, source: Source, *, request_id: str | None = None) -> None:
-        """Put something that cannot be used on `errors`; several readers of one message report it once."""
-        await self._reports.add(reason, source, request_id)
+    async def report(self, reason: str, message: receive.Stored, *, request_id: str | None = None) -> None:
+        """Put a stored message that cannot be used on `errors`; several readers of one message report it once."""
+        await self.reports.add(reason, message, request_id)
 
-    async def body_of(self, headers: Mapping[str, str] | None, data: bytes) -> bytes:
-        """The body of a message, fetched where it travelled by reference."""
-        reference = (headers or {}).get(h.BODY_REF)
-        if reference is not None:
-            return await self.bodies.get(reference)
-        check_size(headers, data)
-        return data
+    async def read(
+        self, subject: str, after: int = 0, *, from_leader: bool = False, is_page: bool = False
+    ) -> list[Raw]:
+        """What is stored under a subject after a sequence; see `read.read_subject`."""
+        return await read_subject(self.nc, subject, after, from_leader=from_leader, is_page=is_page)
+
+    async def next_page(self, subject: str, after: int) -> list[Raw]:
+        """At most the next thousand messages of a subject; none when the leader has no more."""
+        return await next_page(self.nc, subject, after)
 
     async def subscribe(self, subject: str, listener: Listener) -> Subscription:
-        """Hear what is said on a subject. Whoever hears takes note at once; what has to wait is left to a loop."""
+        """Call the listener with each message on a subject. It returns at once; what has to wait is left to a loop."""
         return await self.nc.listen(subject, listener)
 
     async def unsubscribe(self, subscription: Subscription) -> None:
-        """Hear no more; a connection that is gone hears nothing anyway."""
+        """Listen no more; on a connection that is gone there is nothing to do."""
         try:
             await subscription.unsubscribe()
         except NatsError as error:
@@ -172,7 +171,7 @@ class Bus:
 
     async def close(self) -> None:
         """Bounded: a dead broker must not keep a service from leaving."""
-        self._reports.close()
+        self.reports.close()
         self.publisher.close()
         await self.flush(1.0)
         self._log_counters()
@@ -241,7 +240,7 @@ def _check_address(url: str) -> None:
             )
 
 
-async def _close(nc: WireClient) -> None:
+async def _close(nc: FastClient) -> None:
     try:
         async with asyncio.timeout(2.0):
             await nc.close()

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from muster_bus.connection import Bus
 from muster_bus.publish import CompareAndSetLost
-from muster_bus.read import read_subject
 
 DELETED = "KV-Operation"
 
@@ -50,7 +49,7 @@ class Bucket:
 
     async def _read(self, pattern: str) -> list[Value]:
         """A bucket is a stream that keeps the last message of each key."""
-        stored = await read_subject(self._bus.nc, f"KV_{self._name}", pattern)
+        stored = await self._bus.read(pattern)
         prefix = f"$KV.{self._name}."
         return [
             Value(raw.subject.removeprefix(prefix), raw.data, raw.sequence, raw.time)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from nats.errors import Error as NatsError
 
-from muster_bus.nats_fast import Incoming, WireClient
+from muster_bus.nats_fast import FastClient, Incoming
 
 log = logging.getLogger("muster.bus")
 
@@ -99,7 +99,7 @@ class Lease:
 class LeaseKeeper:
     """Keeps all leases of one ack wait alive: one loop and one inbox, however many leases."""
 
-    def __init__(self, nc: WireClient, ack_wait: float) -> None:
+    def __init__(self, nc: FastClient, ack_wait: float) -> None:
         self._nc = nc
         self.ack_wait = ack_wait
         self._leases: set[Lease] = set()

@@ -1,24 +1,24 @@
-"""nats-py's client with a shorter way to and from the socket.
+"""A shorter way to and from the socket than nats-py's own: speed only, nothing that being right depends on.
 
-Its own way costs more than all else that is done with a message: a look at each character of each header, five
-coroutines to send, a queue and a task's turn to hear. Here a message is written by one plain call, and heard by one:
-`post` and `listen`. Connecting, reconnecting, requests and pings are nats-py's, with the repairs of decision 4.
+nats-py looks at each character of each header, sends through five coroutines and receives through a queue and a task.
+Here one plain call writes a message (`post`) and one plain call receives it (`listen`). Connecting, reconnecting,
+requests and pings are nats-py's, as repaired in nats_repairs.py.
 """
 
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 
-from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 from nats.errors import (
     ConnectionClosedError,
-    FlushTimeoutError,
     MaxPayloadError,
     OutboundBufferLimitError,
     ProtocolError,
 )
 from nats.protocol.parser import Parser
+
+from muster_bus.nats_repairs import RepairedClient
 
 PLAIN = b"NATS/1.0\r\n"  # headers without a status
 LAZY_SECONDS = 0.002  # what can wait goes with the next that cannot, or after this
@@ -27,7 +27,7 @@ _NEWLINES = str.maketrans({"\r": " ", "\n": " "})
 
 
 class Incoming:
-    """A message as it was heard."""
+    """A message as the connection received it."""
 
     __slots__ = ("data", "headers", "reply", "subject")
 
@@ -38,19 +38,19 @@ class Incoming:
 Listener = Callable[[Incoming], None]
 
 
-class WireClient(Client):
+class FastClient(RepairedClient):
     """A connection on which messages and their headers are cheap."""
 
     def __init__(self) -> None:
         super().__init__()
         self._listeners: dict[int, Listener] = {}
         self._lazy: asyncio.TimerHandle | None = None
-        self._ps = WireParser(self, self._listeners)
+        self._ps = FastParser(self, self._listeners)
 
     async def listen(self, subject: str, listener: Listener) -> Subscription:
-        """Call `hear` with each message as it is read from the socket, in order; it must not take long."""
+        """Call the listener with each message as it is read from the socket, in order; it must not take long."""
         if inspect.iscoroutinefunction(listener):
-            raise TypeError(f"{listener.__qualname__} is a coroutine: who listens waits for nothing")
+            raise TypeError(f"{listener.__qualname__} is a coroutine; a listener is a plain function")
         sid = self._sid + 1
         self._listeners[sid] = listener  # before the broker can answer
         try:
@@ -94,57 +94,16 @@ class WireClient(Client):
         while self.is_full:
             await self._flush_pending(force_flush=True)
 
-    async def flush(self, timeout: int = 10) -> None:
-        """nats-py writes its ping past its own buffer: what was said before must be written first to be proven."""
-        await self._flush_pending(force_flush=True)  # before the ping
-        await super().flush(timeout)
-
-    async def _flush_pending(self, force_flush: bool = False) -> None:
-        """nats-py's swallows the cancellation of whoever waits in it, so that a cancelled reconnect lives on."""
-        if self._flush_queue is None or self._flusher_task is None or self._flusher_task.done():
-            await super()._flush_pending(force_flush)
-        elif self.is_connected:
-            written = asyncio.get_running_loop().create_future()
-            await self._flush_queue.put(written)
-            if force_flush:
-                await self._wait_for(written)
-
-    async def _wait_for(self, written: "asyncio.Future[None]") -> None:
-        try:
-            async with asyncio.timeout(self._flush_timeout):
-                await written
-        except TimeoutError:
-            await self._error_cb(FlushTimeoutError())
-
-    async def _process_op_err(self, e: Exception) -> None:
-        """The connection is given up: nats-py would first wait until a peer that hangs has read what is unsent."""
-        if not self.is_reconnecting:
-            self._abort()
-        await super()._process_op_err(e)
-
-    async def _process_connect_init(self) -> None:
-        self._ps.reset()  # the old connection's reader may have had one more turn since it was given up
-        try:
-            await super()._process_connect_init()
-        except BaseException:
-            self._abort()  # nats-py goes on to the next server and leaves this one open
-            raise
-
-    def _abort(self) -> None:
-        writer: asyncio.StreamWriter | None = getattr(self._transport, "_io_writer", None)
-        if writer is not None:
-            writer.transport.abort()
-
     async def deliver_by_queue(self, sid: int, subject: bytes, reply: bytes, body: bytes, head: bytes) -> None:
-        """What nobody listens to directly, such as the answer to a request."""
+        """What has no listener, such as the reply to a request."""
         await self._process_msg(sid, subject, reply, body, head)
 
     async def status_of(self, head: bytes) -> dict[str, str] | None:
         """The headers of a message with a status."""
         return await self._process_headers(head)
 
-    async def broke(self, error: Exception) -> None:
-        """Whoever heard a message could not bear it; the next one is heard all the same."""
+    async def listener_failed(self, error: Exception) -> None:
+        """A listener raised; the next message is delivered all the same."""
         await self._error_cb(error)
 
     def _write_soon(self) -> None:
@@ -166,10 +125,10 @@ class WireClient(Client):
         return header_lines(raw)
 
 
-class WireParser(Parser):
+class FastParser(Parser):
     """Takes messages off the wire as they stand there. All else is one line each, comes seldom, and is nats-py's."""
 
-    def __init__(self, wire: WireClient, listeners: dict[int, Listener]) -> None:
+    def __init__(self, wire: FastClient, listeners: dict[int, Listener]) -> None:
         self._wire = wire
         self._listeners = listeners
         super().__init__(wire)
@@ -219,8 +178,8 @@ class WireParser(Parser):
                 is_plain = head.startswith(PLAIN)
                 headers = header_lines(head[len(PLAIN) :]) if is_plain else await self._wire.status_of(head)
             listener(Incoming(words[1].decode(), reply.decode(), body, headers))
-        except Exception as error:  # noqa: BLE001 - whatever one message does to its hearer
-            await self._wire.broke(error)
+        except Exception as error:  # noqa: BLE001 - one message must not stop the next
+            await self._wire.listener_failed(error)
 
 
 def header_lines(raw: bytes) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from nats.errors import ConnectionClosedError, MaxPayloadError, OutboundBufferLimitError
 from pydantic_core import from_json
 
-from muster_bus.nats_fast import Incoming, WireClient
+from muster_bus.nats_fast import FastClient, Incoming
 from muster_protocol.errors import BrokerAway, Invalid, Terminal
 
 log = logging.getLogger("muster.bus")
@@ -58,7 +58,7 @@ Outgoing = tuple[str, bytes, dict[str, str]]  # subject, body, headers
 class Publisher:
     """Stores messages in their streams."""
 
-    def __init__(self, nc: WireClient, connected: asyncio.Event) -> None:
+    def __init__(self, nc: FastClient, connected: asyncio.Event) -> None:
         self._nc = nc
         self._connected = connected
         self._waiting: dict[str, tuple[asyncio.Future[Stored], float]] = {}

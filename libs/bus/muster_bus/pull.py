@@ -1,9 +1,19 @@
 """Pull as many messages as there are free slots, over several consumers, and no more.
 
-JetStream has no pull over several consumers, so the free slots are shared out among them: those that delivered last
-time get more, and a pull that found nothing returns its share within half a second. A message that comes although no
-slot is free (its pull was given up as lost) or the pull is closing is handed back at once, and noted by whoever pulls:
-the broker counts it as delivered.
+A worker serves several tags, each a consumer of its own, with one set of slots. JetStream has no pull over several
+consumers, so the free slots are shared out: a consumer that filled its last pull gets four shares where an idle one
+gets one, and every consumer comes first in its turn, so that none starves. A pull on the only consumer may wait long;
+one that keeps slots from other consumers returns them within half a second, and while another has work an idle consumer
+is only looked at. The sum of running handlers and open pulls never exceeds the slots.
+
+A pull ends by its status message, by its last message, or, when the broker is silent for longer than it may be, by
+being given up. A message that comes although no slot is free (its pull was given up as lost), or while the pull closes,
+is handed back at once and noted by whoever pulls: the broker has counted it as delivered. Pulls expire within half an
+ack wait, so that the open pull of a process that hangs is not given again what that process let go (decision 8).
+
+A handler that raises drops its lease, so that the message comes again; a handler that is cancelled settles its own.
+On a reconnect all pulls are dead and asked again. `close` hands back late arrivals and returns what still runs;
+keep-alives go on until `stop` (decisions 3, 8 and 14).
 """
 
 import asyncio
@@ -21,6 +31,7 @@ from muster_bus.background import supervised
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, LeaseKeeper
 from muster_bus.nats_fast import Incoming
+from muster_bus.queues import Queue
 
 log = logging.getLogger("muster.bus")
 
@@ -78,21 +89,19 @@ class Pull:
     def __init__(
         self,
         bus: Bus,
-        stream: str,
-        consumers: Sequence[str],
+        queue: Queue,
         slots: int,
         ack_wait: float,
         handler: Handler,
         note_returned: Handler = _without_a_note,
     ) -> None:
         self._bus = bus
-        self._stream = stream
-        self._consumers = list(consumers)
-        self._weights = [1] * len(consumers)
+        self._stream, self._consumers = queue
+        self._weights = [1] * len(queue.consumers)
         self._handler = handler
         self._note_returned = note_returned
         self._returning: set[asyncio.Task[None]] = set()
-        longest = SOLE_EXPIRY_SECONDS if len(consumers) == 1 else SHARED_EXPIRY_SECONDS
+        longest = SOLE_EXPIRY_SECONDS if len(queue.consumers) == 1 else SHARED_EXPIRY_SECONDS
         self._expiry = min(longest, ack_wait / EXPIRIES_PER_LEASE)
         self._pulls: dict[str, _Pull] = {}
         self._count = self._first = 0

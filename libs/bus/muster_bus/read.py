@@ -1,7 +1,7 @@
 """Read what a stream holds under one subject: whole, in order, and as new as asked for.
 
 Direct gets are answered by any replica, which may lag behind; what it returns is always the beginning of the truth.
-So a fresh read takes direct batches first and the tail from the stream's leader.
+So a read `from_leader` takes direct batches first and the newest entries from the stream's leader.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from nats.errors import NoRespondersError
 
 from muster_bus.nats_fast import PLAIN, header_lines
 from muster_protocol.errors import BrokerAway
+from muster_protocol.subjects import stream_of
 
 BATCH = 1000  # the server's own limit: a longer log takes several
 READ_SECONDS = 2.0
@@ -29,20 +30,21 @@ class Raw(NamedTuple):
     """A stored message."""
 
     sequence: int
-    time: float
+    time: float  # broker time
     subject: str
     headers: dict[str, str]
     data: bytes
+    stream: str = ""
 
 
 async def read_subject(
-    nc: Client, stream: str, subject: str, after: int = 0, *, from_leader: bool = False, is_page: bool = False
+    nc: Client, subject: str, after: int = 0, *, from_leader: bool = False, is_page: bool = False
 ) -> list[Raw]:
-    """All messages of a subject after a sequence; `fresh` includes everything the leader has now.
+    """All messages of a subject after a sequence; `from_leader` includes everything that the leader has now.
 
     A page is at most the first thousand, for readers of what may not fit into memory.
     """
-    reason = ""
+    stream, reason = stream_of(subject), ""
     for _ in range(TRIES):
         try:
             found = await _read_direct(nc, stream, subject, after, is_page)
@@ -55,10 +57,10 @@ async def read_subject(
     raise BrokerAway(f"{stream} could not be read: {reason}")
 
 
-async def next_page(nc: Client, stream: str, subject: str, after: int) -> list[Raw]:
+async def next_page(nc: Client, subject: str, after: int) -> list[Raw]:
     """The next messages of a subject, at most a thousand from any replica; none when the leader has no more."""
-    page = await read_subject(nc, stream, subject, after, is_page=True)
-    return page or await read_subject(nc, stream, subject, after, from_leader=True)
+    page = await read_subject(nc, subject, after, is_page=True)
+    return page or await read_subject(nc, subject, after, from_leader=True)
 
 
 class _Unavailable(Exception):
@@ -78,7 +80,7 @@ async def _read_direct(nc: Client, stream: str, subject: str, after: int, is_pag
                 message = await subscription.next_msg(READ_SECONDS)
                 headers = message.headers or {}
                 if "Nats-Sequence" in headers:  # also when the stored message brings a status of its own
-                    found.append(_raw(message))
+                    found.append(_raw(message, stream))
                     continue
                 status = headers.get("Status")
                 if status == "404":
@@ -125,10 +127,11 @@ async def _get(nc: Client, stream: str, which: dict[str, object]) -> Raw | None:
         stored["subject"],
         header_lines(base64.b64decode(stored.get("hdrs", "")).removeprefix(PLAIN)),
         base64.b64decode(stored.get("data", "")),
+        stream,
     )
 
 
-def _raw(message: Msg) -> Raw:
+def _raw(message: Msg, stream: str) -> Raw:
     headers = message.headers or {}
     return Raw(
         int(headers["Nats-Sequence"]),
@@ -136,6 +139,7 @@ def _raw(message: Msg) -> Raw:
         headers["Nats-Subject"],
         headers,
         message.data,
+        stream,
     )
 
 

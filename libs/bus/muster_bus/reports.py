@@ -1,16 +1,19 @@
-"""Reports of what cannot be used: each message once, and without holding up whoever reports."""
+"""Reports to `errors` of what cannot be used: each stored message once, whoever reads it, and nobody waits for them.
+
+The broker drops a second report of the same message for two minutes. A log is read for days: by the next owner, by a
+status, by whoever follows it. So before something older is reported, `errors` is read for a report of it.
+"""
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Mapping
-from math import inf
-from typing import TYPE_CHECKING, Self
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from nats.aio.client import Client
 
 from muster_bus.background import supervised
-from muster_bus.lease import Delivery
-from muster_bus.read import Raw
-from muster_bus.reported_ids import RECENT_SECONDS, ReportedIds
+from muster_bus.read import read_subject
+from muster_bus.receive import Stored
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, MusterError
@@ -21,107 +24,110 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("muster.bus")
 
-EXCERPT = 200
+EXCERPT = 200  # bytes of the message that a report repeats
+RECENT_SECONDS = 60.0  # half the broker's window: what came later than that ago is dropped by it
 REPORT_SECONDS = 2.0  # what a full ERRORS may hold up whoever reports …
-MAX_LATE = 1000  # … and how many reports wait beside the work until there is room
+MAX_LATE = 10_000  # … and how many reports wait in the background until there is room
+MAX_REPORTED = 50_000  # ids: about five megabytes
 
 
-class Source:
-    """Where a message came from."""
+class ReportedIds:
+    """The messages that `errors` has a report of, read on from where the last look ended."""
 
-    __slots__ = ("data", "headers", "sequence", "stream", "subject", "time")
+    def __init__(self, nc: Client) -> None:
+        self._nc = nc
+        self._ids: OrderedDict[str, None] = OrderedDict()
+        self._last = 0
 
-    def __init__(
-        self,
-        stream: str,
-        sequence: int,
-        subject: str,
-        headers: Mapping[str, str] | None,
-        data: bytes,
-        time: float = inf,  # when it was stored; known of what can be read more than once
-    ) -> None:
-        self.stream, self.sequence, self.subject = stream, sequence, subject
-        self.headers, self.data, self.time = headers, data, time
+    async def has(self, message_id: str) -> bool:
+        while page := await read_subject(self._nc, subjects.ERRORS, self._last, is_page=True):
+            self._last = page[-1].sequence
+            for raw in page:
+                self._ids[raw.headers.get(h.MESSAGE_ID, "")] = None
+            while len(self._ids) > MAX_REPORTED:
+                self._ids.popitem(last=False)
+        return message_id in self._ids
 
-    @classmethod
-    def of(cls, delivery: Delivery) -> Self:
-        return cls(delivery.stream, delivery.sequence, delivery.subject, delivery.headers, delivery.data)
 
-    @classmethod
-    def of_raw(cls, stream: str, raw: Raw) -> Self:
-        return cls(stream, raw.sequence, raw.subject, raw.headers, raw.data, raw.time)
-
-    @property
-    def message_id(self) -> str:
-        """The message id of its report, so that several readers report it once."""
-        return f"{self.stream}.{self.sequence}"
+class _Late(NamedTuple):
+    report: ErrorReport
+    stored_at: float  # broker time of the message that it is about
 
 
 class Reports:
-    """What one connection puts on `errors`."""
+    """What one connection reports."""
 
     def __init__(self, bus: "Bus") -> None:
         self._bus = bus
         self._reported = ReportedIds(bus.nc)
-        self._late: deque[tuple[ErrorReport, str]] = deque()
+        self._late: deque[_Late] = deque()
         self._reporting: asyncio.Task[None] | None = None
 
-    async def add(self, reason: str, source: Source, request_id: str | None) -> None:
-        """Report it, unless somebody has."""
-        if self._bus.clock.now() - source.time > RECENT_SECONDS and await self._reported.has(source.message_id):
-            return
-        self._bus.counters["errors reported"] += 1
-        log.warning("✗ refused  %s #%s: %s", source.subject, source.sequence, reason)
-        report = _report(reason, source, request_id)
+    async def add(self, reason: str, message: Stored, request_id: str | None) -> None:
+        """Report a message, unless somebody has. A full ERRORS holds this up for a moment, never longer."""
+        report = _report(reason, message, request_id)
         if self._late:  # ERRORS takes nothing now: one reader waits for it once, not once for each message
-            self._add_later(report, source.message_id, BrokerAway("earlier reports wait"))
+            self._add_late(report, message.time)
             return
         try:
-            await self._store(report, source.message_id, REPORT_SECONDS)
+            await self._store(report, message.time, REPORT_SECONDS)
         except BrokerAway as error:
             if not self._bus.connected.is_set():
                 raise
-            self._add_later(report, source.message_id, error)  # it is full or has no leader: no answer may depend on it
+            log.debug("a report waits: %s", error)
+            self._add_late(report, message.time)  # it is full or has no leader: no answer may depend on it
+
+    def add_later(self, reason: str, message: Stored, request_id: str | None) -> None:
+        """Report a message in the background: for listeners, which may not wait."""
+        self._add_late(_report(reason, message, request_id), message.time)
+
+    @property
+    def waiting(self) -> int:
+        """How many reports are still to be stored."""
+        return len(self._late)
 
     def close(self) -> None:
         if self._reporting is not None:
             self._reporting.cancel()
 
-    def _add_later(self, report: ErrorReport, message_id: str, reason: BrokerAway) -> None:
+    def _add_late(self, report: ErrorReport, stored_at: float) -> None:
         if len(self._late) >= MAX_LATE:
-            self._drop(reason)
+            self._drop(f"{MAX_LATE} others wait")
             return
-        self._late.append((report, message_id))
+        self._late.append(_Late(report, stored_at))
         if self._reporting is None or self._reporting.done():
-            self._reporting = supervised(self._add_late(), "the reporting of errors")
+            self._reporting = supervised(self._store_late(), "reporting errors")
 
-    async def _add_late(self) -> None:
+    async def _store_late(self) -> None:
         """One after the other, for as long as it takes."""
         while self._late:
             try:
-                await self._store(*self._late[0])
+                await self._store(*self._late[0], None)
             except MusterError as error:
-                self._drop(error)
+                self._drop(str(error))
             self._late.popleft()
 
-    async def _store(self, report: ErrorReport, message_id: str, give_up_after: float | None = None) -> None:
-        request_id = report.request_id or ""
-        await self._bus.store(
-            subjects.ERRORS, report, request_id=request_id, message_id=message_id, give_up_after=give_up_after
-        )
+    async def _store(self, report: ErrorReport, stored_at: float, give_up_after: float | None) -> None:
+        origin = self._bus.origin(report.request_id or "")
+        is_old = self._bus.clock.now() - stored_at > RECENT_SECONDS
+        if is_old and await self._reported.has(report.id_for(origin)):
+            return
+        self._bus.counters["errors reported"] += 1
+        log.warning("✗ refused  %s #%s: %s", report.subject, report.sequence, report.reason)
+        await self._bus.store(report, origin, give_up_after=give_up_after)
 
-    def _drop(self, reason: MusterError) -> None:
+    def _drop(self, reason: str) -> None:
         self._bus.counters["reports dropped"] += 1
         log.error("✗ a report was dropped: %s", reason)
 
 
-def _report(reason: str, source: Source, request_id: str | None) -> ErrorReport:
+def _report(reason: str, message: Stored, request_id: str | None) -> ErrorReport:
     return ErrorReport(
         reason=reason,
-        subject=source.subject,
-        stream=source.stream,
-        sequence=source.sequence,
-        claimed_sender=((source.headers or {}).get(h.SENDER) or "")[:200],
+        subject=message.subject,
+        stream=message.stream,
+        sequence=message.sequence,
+        claimed_sender=((message.headers or {}).get(h.SENDER) or "")[:200],
         request_id=subjects.as_id(request_id) if request_id else None,  # what a bad message claims goes into a header
-        excerpt=source.data[:EXCERPT].decode(errors="replace"),
+        excerpt=message.data[:EXCERPT].decode(errors="replace"),
     )

@@ -4,29 +4,27 @@ Provisioning twice changes nothing. An asset that exists and differs where being
 names the difference. Sizes are the operator's and are left alone; replicas are raised when asked, never lowered.
 """
 
-import asyncio
 import contextlib
 import logging
-import time
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 
-from nats.errors import Error as NatsError
 from nats.js import JetStreamContext, api
-from nats.js.errors import APIError, BadRequestError, NotFoundError, ServiceUnavailableError
+from nats.js.errors import NotFoundError
 
 from muster_bus.bodies import BUCKET as BODIES
 from muster_bus.connection import Bus
-from muster_protocol.errors import BrokerAway, Misconfigured
+from muster_bus.queues import Queue, named_errors, request_queue, task_queue
+from muster_protocol import subjects
+from muster_protocol.errors import Misconfigured
 
 log = logging.getLogger("muster.bus")
 
 BUCKETS = ("KV_", "OBJ_")  # how the names of the streams under them begin
 DUPLICATES_SECONDS = 120.0
 MAX_ACK_PENDING = 20_000  # the default of 1,000 silently stalls a fleet
-WAIT_SECONDS = 60.0  # for `muster provision`, which may run beside the services
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +38,6 @@ class Settings:
     max_bytes: int = 1024 * 1024 * 1024
 
 
-def supervisor_consumer(team: str) -> str:
-    return f"s_{team}"
-
-
-def worker_consumer(tag: str) -> str:
-    return f"w_{tag}"
-
-
 def streams(settings: Settings, teams: Iterable[str], tags: Iterable[str]) -> list[api.StreamConfig]:
     """Every stream, and the buckets, which are streams by their own names.
 
@@ -58,18 +48,18 @@ def streams(settings: Settings, teams: Iterable[str], tags: Iterable[str]) -> li
     results_age = settings.results_age.total_seconds()
     queue = api.RetentionPolicy.WORK_QUEUE
     return [
-        _stream(settings, "REQUESTS", [f"requests.{team}" for team in teams], retention=queue),
-        _stream(settings, "TASKS", [f"tasks.{tag}" for tag in tags], retention=queue),
+        _stream(settings, "REQUESTS", [subjects.requests(team) for team in teams], retention=queue),
+        _stream(settings, "TASKS", [subjects.tasks(tag) for tag in tags], retention=queue),
         _stream(
             settings,
             "RESULTS",
-            ["results.*"],
+            [subjects.ALL_RESULTS],
             max_age=results_age,
-            republish=api.RePublish(src="results.*", dest="live.results.{{wildcard(1)}}"),
+            republish=api.RePublish(src=subjects.ALL_RESULTS, dest=subjects.live("{{wildcard(1)}}")),
         ),
-        _stream(settings, "EVENTS", ["events.*"], max_age=results_age, share=4),
-        _stream(settings, "CONTROL", ["control.*"], max_age=results_age, share=16),
-        _stream(settings, "ERRORS", ["errors"], max_age=week, share=16),
+        _stream(settings, "EVENTS", [subjects.ALL_EVENTS], max_age=results_age, share=4),
+        _stream(settings, "CONTROL", [subjects.ALL_CONTROL], max_age=results_age, share=16),
+        _stream(settings, "ERRORS", [subjects.ERRORS], max_age=week, share=16),
         _stream(settings, "KV_workers", ["$KV.workers.>"], max_age=15.0, share=16, history=1),
         _stream(settings, f"OBJ_{BODIES}", [f"$O.{BODIES}.C.>", f"$O.{BODIES}.M.>"], max_age=2 * results_age),
     ]
@@ -78,7 +68,7 @@ def streams(settings: Settings, teams: Iterable[str], tags: Iterable[str]) -> li
 def _stream(
     settings: Settings,
     name: str,
-    subjects: list[str],
+    stored: list[str],
     *,
     retention: api.RetentionPolicy = api.RetentionPolicy.LIMITS,
     share: int = 1,
@@ -88,7 +78,7 @@ def _stream(
 ) -> api.StreamConfig:
     return api.StreamConfig(
         name=name,
-        subjects=subjects,
+        subjects=stored,
         retention=retention,
         discard=api.DiscardPolicy.NEW,
         storage=api.StorageType.FILE,  # in memory the registry itself would be gone with the broker's process
@@ -107,14 +97,13 @@ async def provision(bus: Bus, settings: Settings, teams: Iterable[str], tags: It
     """Make what is missing, add new teams and tags, and refuse what differs."""
     js = bus.nc.jetstream(timeout=10)
     teams, tags = sorted(set(teams)), sorted(set(tags))
-    with _naming_trouble("provision"):
+    with named_errors("provision"):
         for wanted in streams(settings, teams, tags):
             await _make_stream(js, wanted)
         for team in teams:
-            lease = settings.lease_seconds
-            await _make_consumer(js, "REQUESTS", supervisor_consumer(team), f"requests.{team}", lease)
+            await _make_consumer(js, request_queue(team), subjects.requests(team), settings.lease_seconds)
         for tag in tags:
-            await _make_consumer(js, "TASKS", worker_consumer(tag), f"tasks.{tag}", settings.ack_wait_seconds)
+            await _make_consumer(js, task_queue([tag]), subjects.tasks(tag), settings.ack_wait_seconds)
         for wanted in streams(settings, teams, tags):  # last: until the copies are there a stream takes no new consumer
             await _raise_replicas(js, wanted)
 
@@ -123,21 +112,8 @@ async def remove(bus: Bus) -> None:
     """Remove every stream and bucket, with everything in it."""
     js = bus.nc.jetstream(timeout=10)
     for name in (str(stream.name) for stream in streams(Settings(), (), ())):
-        with _naming_trouble(f"remove {name}"), contextlib.suppress(NotFoundError):
+        with named_errors(f"remove {name}"), contextlib.suppress(NotFoundError):
             await js.delete_stream(name)
-
-
-@contextlib.contextmanager
-def _naming_trouble(what: str) -> Generator[None]:
-    """What NATS raises becomes an error with our names; 503 is a broker that has no leader yet, or no JetStream."""
-    try:
-        yield
-    except ServiceUnavailableError as error:
-        raise BrokerAway(f"the broker did not {what}: {error.description or 'no JetStream answers there'}") from None
-    except APIError as error:
-        raise Misconfigured(f"the broker refuses to {what}: {error.description}") from None
-    except (TimeoutError, NatsError) as error:
-        raise BrokerAway(f"the broker did not {what}: {str(error) or 'timeout'}") from None
 
 
 async def _make_stream(js: JetStreamContext, wanted: api.StreamConfig) -> None:
@@ -167,7 +143,8 @@ async def _raise_replicas(js: JetStreamContext, wanted: api.StreamConfig) -> Non
         log.info("%s gets %d replicas instead of %d; the broker copies it now", _called(wanted.name), after, before)
 
 
-async def _make_consumer(js: JetStreamContext, stream: str, name: str, subject: str, ack_wait: float) -> None:
+async def _make_consumer(js: JetStreamContext, queue: Queue, subject: str, ack_wait: float) -> None:
+    stream, (name,) = queue
     try:
         existing = (await js.consumer_info(stream, name)).config
     except NotFoundError:
@@ -200,86 +177,3 @@ def _called(stream: str) -> str:
 
 def _plain(value: object) -> object:
     return value.value if isinstance(value, Enum) else value
-
-
-async def ack_wait_of(bus: Bus, stream: str, consumer: str, give_up_after: float = WAIT_SECONDS) -> float:
-    """The ack wait of a consumer, as soon as it is there: services bind, they never make one."""
-    js = bus.nc.jetstream(timeout=2)
-    has_said = False
-    give_up = time.monotonic() + give_up_after
-    while time.monotonic() < give_up:
-        try:
-            info = await js.consumer_info(stream, consumer)
-            return float(info.config.ack_wait or 30.0)
-        except (TimeoutError, NatsError, NotFoundError, BadRequestError) as error:
-            if not has_said:
-                log.warning("waiting for consumer %s on %s (%s); `muster provision` makes it", consumer, stream, error)
-                has_said = True
-            await asyncio.sleep(0.25)
-    raise Misconfigured(
-        f"there is no consumer {consumer} on {stream} after {give_up_after:g} s; run `muster provision`"
-    )
-
-
-async def longest_deadline(bus: Bus) -> float:
-    """Half the age of RESULTS, in seconds: a log must outlive its request."""
-    age = (await _look_up(bus, "RESULTS")).config.max_age
-    return age / 2 if age else float("inf")
-
-
-async def last_sequence(bus: Bus, stream: str) -> int:
-    """The sequence of the newest message, for readers that want only the tail."""
-    return (await _look_up(bus, stream)).state.last_seq
-
-
-async def _look_up(bus: Bus, stream: str) -> api.StreamInfo:
-    with _naming_trouble(f"look up {stream}"):
-        try:
-            return await bus.nc.jetstream(timeout=5).stream_info(stream)
-        except NotFoundError:
-            raise Misconfigured(f"there is no stream {stream}; run `muster provision`") from None
-
-
-async def teams_provisioned(bus: Bus) -> list[str]:
-    """The teams that requests can be sent to; none before anything is provisioned."""
-    with _naming_trouble("look up REQUESTS"):
-        try:
-            config = (await bus.nc.jetstream(timeout=5).stream_info("REQUESTS")).config
-        except NotFoundError:
-            return []
-    return sorted(subject.removeprefix("requests.") for subject in config.subjects or [])
-
-
-async def delete_message(bus: Bus, stream: str, sequence: int) -> bool:
-    """Remove one message; False when it was not there any more."""
-    try:
-        return await bus.nc.jetstream(timeout=2).delete_msg(stream, sequence)
-    except (TimeoutError, NatsError):
-        return False
-
-
-async def has_message(bus: Bus, stream: str, sequence: int) -> bool:
-    """Whether a message is still stored; in doubt it is."""
-    try:
-        await bus.nc.jetstream(timeout=2).get_msg(stream, sequence)
-    except NotFoundError:
-        return False
-    except (TimeoutError, NatsError):
-        return True
-    return True
-
-
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """How much waits in a consumer, and how much is being worked on."""
-
-    waiting: int
-    working: int
-
-
-async def backlog(bus: Bus, stream: str, consumer: str) -> Backlog | None:
-    try:
-        info = await bus.nc.jetstream(timeout=2).consumer_info(stream, consumer)
-    except (TimeoutError, NatsError):
-        return None
-    return Backlog(info.num_pending or 0, info.num_ack_pending or 0)

@@ -11,20 +11,21 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self
 
-from muster_bus import telemetry, topology
+from muster_bus import queues, telemetry
 from muster_bus.bodies import MAX_INLINE, reference_of
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
 from muster_bus.publish import NoStream
 from muster_client.follow import Following, Update
+from muster_client.view import RequestView, view
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Invalid
 from muster_protocol.fields import check_spelling, check_supported
-from muster_protocol.fold import Entry, RequestState, fold
-from muster_protocol.headers import Sender
+from muster_protocol.fold import Entry, RequestState, apply, fold
 from muster_protocol.messages import Answer, Budget, Cancel, Request, Result, Taken
 from muster_protocol.plan import MapOver, Plan
+from muster_protocol.sender import Origin, Sender
 
 DEFAULT_URL = "nats://127.0.0.1:4222"
 CONNECT_SECONDS = 3.0  # somebody may be sitting in front of it
@@ -85,15 +86,13 @@ class Client:
             raise Invalid(f"{team[:80]!r} is not a team's name", "team")
         check_supported(request)
         await self._check_deadline(request)
-        # The broker forgets a message id after minutes, a log does not: an id that somebody chose goes into the body.
-        message_id = None if request.id else secrets.token_hex(8)
-        request_id = subjects.as_id(request.id or message_id or "")
+        request_id = subjects.as_id(request.id or secrets.token_hex(8))
         subject = subjects.requests(team)
         if request.id:
             await self._check_id(request_id, subject, request)
         attributes = telemetry.attributes_of("publish", subject, "requests.{team}", request_id)
         with telemetry.span("publish requests.{team}", telemetry.SpanKind.PRODUCER, attributes, root=request_id):
-            await self._store(subject, request, request_id, message_id)
+            await self._store(request, request_id, team)
         self._remember(request_id)
         return request_id
 
@@ -105,7 +104,7 @@ class Client:
         async with aclosing(following.updates()) as updates:
             async for update in updates:
                 if isinstance(update, Entry):
-                    state.apply(update)
+                    apply(state, update)
                 yield update
                 if state.answer is not None:
                     return
@@ -118,7 +117,7 @@ class Client:
             async for update in updates:
                 if not isinstance(update, Entry):
                     continue
-                state.apply(update)
+                apply(state, update)
                 body = update.body
                 if isinstance(body, Result) and state.is_counted(body):
                     yield body
@@ -138,16 +137,15 @@ class Client:
         request_id = subjects.as_id(request_id)
         return fold(request_id, await read_log(self.bus, request_id, from_leader=True))
 
+    async def view(self, request_id: str) -> RequestView:
+        """How the request and its tasks stand now, each with a status and a reason."""
+        return await view(self.bus, subjects.as_id(request_id))
+
     async def cancel(self, request_id: str, reason: str = "") -> None:
         """Ask the owner to end the request now; returns when that is kept."""
         request_id = subjects.as_id(request_id)
-        await self.bus.store(
-            subjects.control(request_id),
-            Cancel(request_id=request_id, reason=reason),
-            request_id=request_id,
-            message_id=f"{request_id}.cancel.{secrets.token_hex(4)}",
-            give_up_after=GIVE_UP_AFTER_SECONDS,
-        )
+        origin = self.bus.origin(request_id, nonce=secrets.token_hex(4))
+        await self.bus.store(Cancel(request_id=request_id, reason=reason), origin, give_up_after=GIVE_UP_AFTER_SECONDS)
 
     async def close(self) -> None:
         await self.bus.close()
@@ -168,7 +166,7 @@ class Client:
         async with aclosing(following.updates()) as updates:
             async for update in updates:
                 if isinstance(update, Entry):
-                    state.apply(update)
+                    apply(state, update)
                 if state.answer is not None:
                     return state.answer
         raise BrokerAway("the connection is closed")
@@ -191,7 +189,7 @@ class Client:
         if request.deadline_seconds is None:
             return
         if self._longest_deadline is None:
-            self._longest_deadline = await topology.longest_deadline(self.bus)
+            self._longest_deadline = await queues.longest_deadline(self.bus)
         longest = self._longest_deadline
         if not math.isfinite(request.deadline_seconds) or request.deadline_seconds > longest:
             raise Invalid(
@@ -200,20 +198,18 @@ class Client:
                 "deadline_seconds",
             )
 
-    async def _store(self, subject: str, request: Request, request_id: str, message_id: str | None) -> None:
+    async def _store(self, request: Request, request_id: str, team: str) -> None:
+        origin = Origin(request_id, self.bus.sender, team=team)
         give_up = time.monotonic() + GIVE_UP_AFTER_SECONDS
         while True:
             try:
-                await self.bus.store(
-                    subject, request, request_id=request_id, message_id=message_id, give_up_after=NO_STREAM_SECONDS
-                )
+                await self.bus.store(request, origin, give_up_after=NO_STREAM_SECONDS)
                 return
             except NoStream:
-                team = subjects.last_token(subject)
-                known = ", ".join(await topology.teams_provisioned(self.bus)) or "none"
+                known = ", ".join(await queues.teams_provisioned(self.bus)) or "none"
                 raise Invalid(
                     f"no team {team!r} is provisioned; teams: {known} (`muster provision` adds one)", "team"
                 ) from None
             except BrokerAway:
-                if self.bus.nc.is_closed or time.monotonic() > give_up:
+                if self.bus.is_closed or time.monotonic() > give_up:
                     raise

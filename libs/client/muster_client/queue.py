@@ -5,11 +5,9 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from muster_bus.connection import Bus
-from muster_bus.log import STREAM
-from muster_bus.read import next_page
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
-from muster_protocol.subjects import last_token, results
+from muster_protocol.subjects import ALL_REQUESTS, last_token, results
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,7 @@ class Queued:
 async def queued(bus: Bus) -> AsyncGenerator[Queued]:
     """Every request in the queue, oldest first, read page by page: all of them may not fit into memory."""
     after = 0
-    while page := await next_page(bus.nc, "REQUESTS", "requests.*", after):
+    while page := await bus.next_page(ALL_REQUESTS, after):
         for raw in page:
             request_id = h.request_id_of(raw.headers, raw.sequence, raw.data)
             body = None if h.BODY_REF in raw.headers else raw.data
@@ -50,4 +48,4 @@ async def check_known(bus: Bus, request_id: str) -> None:
 
 
 async def _has_log(bus: Bus, request_id: str) -> bool:
-    return bool(await next_page(bus.nc, STREAM, results(request_id), 0))
+    return bool(await bus.next_page(results(request_id), 0))

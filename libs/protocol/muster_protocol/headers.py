@@ -3,12 +3,12 @@
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 from muster_protocol.errors import Invalid
-from muster_protocol.messages import Answer, Message, Result, Started
+from muster_protocol.messages.base import Message
 from muster_protocol.plan import Frozen
+from muster_protocol.sender import Origin
 from muster_protocol.subjects import request_id
 
 M = TypeVar("M", bound=Message)
@@ -22,18 +22,6 @@ TERM = "term"
 BODY_REF = "body-ref"  # "<sha256>.<bytes>": the body lies in the object store
 
 _SENDER = re.compile(r"[a-z][a-z0-9_-]{0,31}(/[A-Za-z0-9_.-]{1,64}){1,2}")
-
-
-@dataclass(frozen=True, slots=True)
-class Sender:
-    """Who speaks: `<service>/<instance>`, and the role for workers."""
-
-    service: str
-    instance: str
-    role: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.service}/{self.instance}/{self.role}" if self.role else f"{self.service}/{self.instance}"
 
 
 def require_sender(headers: Mapping[str, str] | None) -> str:
@@ -84,50 +72,17 @@ def request_id_of(headers: Mapping[str, str] | None, sequence: int, body: bytes)
     return request_id(named.get(MESSAGE_ID), body_id, sequence, body)
 
 
-def summary_headers(message: Message) -> dict[str, str]:
-    """The few fields that watchers count, as headers."""
-    match message:
-        case Result():
-            counted = {
-                "task": message.task_id,
-                "attempt": str(message.attempt),
-                "status": message.status.value,
-                "worker": message.worker,
-                "role": message.role,
-                "delivery": str(message.delivery),
-                "seconds": str(message.seconds),
-            }
-            if message.usage.model_calls:  # absent means nothing was spent
-                counted["tokens"] = str(message.usage.tokens)
-                counted["usd"] = f"{message.usage.usd:.6f}"
-            return counted
-        case Answer():
-            return {"status": message.status.value, "seconds": f"{message.seconds:.3f}"}
-        case Started():
-            return {
-                "task": message.task_id,
-                "attempt": str(message.attempt),
-                "worker": message.worker,
-                "role": message.role,
-                "delivery": str(message.delivery),
-                "task-sequence": str(message.task_sequence),
-            }
-        case _:
-            return {}
-
-
-def headers_of(
-    message: Message, sender: Sender, request_id: str, message_id: str, term: int | None = None
-) -> dict[str, str]:
+def headers_of(message: Message, origin: Origin) -> dict[str, str]:
     """All that the bus writes beside a body; the trace context is added where the span is."""
     headers = {
-        SENDER: str(sender),
+        SENDER: str(origin.sender),
         KIND: message.kind,
         SCHEMA: str(message.schema_version),
-        REQUEST_ID: request_id,
-        MESSAGE_ID: message_id,
-        **summary_headers(message),
+        REQUEST_ID: origin.request_id,
+        **message.summary_headers(),
     }
-    if term is not None:
-        headers[TERM] = str(term)
+    if message_id := message.id_for(origin):
+        headers[MESSAGE_ID] = message_id
+    if origin.term is not None:
+        headers[TERM] = str(origin.term)
     return headers

@@ -4,13 +4,47 @@ from enum import StrEnum
 
 
 class ResultStatus(StrEnum):
+    """What an attempt came to."""
+
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
 
 
 class AnswerStatus(StrEnum):
+    """What a request came to."""
+
     DONE = "done"
     PARTIAL = "partial"
     FAILED = "failed"
     CANCELLED = "cancelled"
+
+
+class RequestStatus(StrEnum):
+    """Where a request stands. The last four are those of its answer."""
+
+    QUEUED = "queued"  # in the stream, no supervisor has it
+    PLANNING = "planning"
+    RUNNING = "running"
+    ANSWERING = "answering"  # nothing is left to wait for, or it was cancelled
+    DONE = "done"
+    PARTIAL = "partial"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class TaskStatus(StrEnum):
+    """Where a task stands. The last four are final."""
+
+    WAITING = "waiting"  # for its dependencies
+    READY = "ready"  # to be dispatched
+    QUEUED = "queued"  # dispatched, no start was seen
+    RUNNING = "running"
+    RETRYING = "retrying"  # an attempt failed, another one follows
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"  # something it depends on failed, or the request ended before it was dispatched
+    CANCELLED = "cancelled"  # the request ended while it was dispatched
+
+
+ENDED = frozenset({RequestStatus.DONE, RequestStatus.PARTIAL, RequestStatus.FAILED, RequestStatus.CANCELLED})

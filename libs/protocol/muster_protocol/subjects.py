@@ -15,9 +15,20 @@ Tag = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 TeamName = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 
 ERRORS = "errors"
+ALL_REQUESTS = "requests.*"
+ALL_RESULTS = "results.*"
 ALL_LIVE = "live.results.*"
 ALL_EVENTS = "events.*"
 ALL_CONTROL = "control.*"
+
+STREAMS = {  # by the first token of the subjects that they store
+    "requests": "REQUESTS",
+    "tasks": "TASKS",
+    "results": "RESULTS",
+    "events": "EVENTS",
+    "control": "CONTROL",
+    "errors": "ERRORS",
+}
 
 
 def requests(team: str) -> str:
@@ -43,6 +54,18 @@ def events(request_id: str) -> str:
 
 def control(request_id: str) -> str:
     return f"control.{request_id}"
+
+
+def stream_of(subject: str) -> str:
+    """The stream that stores a subject; buckets are streams too."""
+    first, *rest = subject.split(".", 2)
+    match first:
+        case "$KV":
+            return f"KV_{rest[0]}"
+        case "$O":
+            return f"OBJ_{rest[0]}"
+        case _:
+            return STREAMS[first]
 
 
 def last_token(subject: str) -> str:

@@ -1,5 +1,18 @@
 """The fold: a request's log, entry by entry, into its state."""
 
-from muster_protocol.fold.state import TERMINAL, Attempt, Entry, RequestState, TaskState, TaskStatus, fold
+from muster_protocol.fold.rules import apply, fold
+from muster_protocol.fold.state import FINAL, Attempt, Entry, RequestState, TaskPhase, TaskState
+from muster_protocol.fold.timers import advance, next_timer
 
-__all__ = ["TERMINAL", "Attempt", "Entry", "RequestState", "TaskState", "TaskStatus", "fold"]
+__all__ = [
+    "FINAL",
+    "Attempt",
+    "Entry",
+    "RequestState",
+    "TaskPhase",
+    "TaskState",
+    "advance",
+    "apply",
+    "fold",
+    "next_timer",
+]

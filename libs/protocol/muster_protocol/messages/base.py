@@ -1,5 +1,6 @@
 """What every message is, and the values that several of them carry."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -7,16 +8,29 @@ from pydantic import Field, ValidationError
 
 from muster_protocol.errors import Invalid
 from muster_protocol.plan import Frozen
+from muster_protocol.sender import Origin
 
 Output = Any  # what a role returned: JSON
 MOST = 10**12  # of anything that is added up: no sum of them is more than a number can say
 
 
 class Message(Frozen):
-    """What travels. Where a message has a natural id, `once` is it: the broker stores that at most once per window."""
+    """What travels. It knows its subject, its id and the fields that are also written as headers."""
 
     kind: ClassVar[str]
     schema_version: ClassVar[int] = 1
+
+    @abstractmethod
+    def subject_for(self, origin: Origin) -> str:
+        """The subject that it is published on."""
+
+    @abstractmethod
+    def id_for(self, origin: Origin) -> str:
+        """Its message id: the broker stores it at most once per window. Empty: a repeated write may store it twice."""
+
+    def summary_headers(self) -> dict[str, str]:
+        """The few fields that watchers count, as headers."""
+        return {}
 
     def body(self) -> bytes:
         """As it travels: JSON, without what a reader supplies, so that a long plan or answer stays short."""

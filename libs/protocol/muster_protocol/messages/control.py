@@ -2,24 +2,45 @@
 
 from typing import ClassVar
 
+from muster_protocol import subjects
+from muster_protocol.attempt_id import AttemptId
 from muster_protocol.messages.base import Message
+from muster_protocol.sender import Origin
 from muster_protocol.subjects import RequestId, TaskId
 
 
-class Cancel(Message):
+class ControlMessage(Message):
+    """What is to happen to one request."""
+
+    request_id: RequestId
+
+    def subject_for(self, origin: Origin) -> str:
+        return subjects.control(self.request_id)
+
+    def id_for(self, origin: Origin) -> str:
+        return f"{self.request_id}.{self.kind}.{origin.nonce}"
+
+
+class Cancel(ControlMessage):
     """Somebody wants the request to end now."""
 
     kind: ClassVar[str] = "cancel"
 
-    request_id: RequestId
     reason: str = ""
 
 
-class Abort(Message):
+class Abort(ControlMessage):
     """The owner tells workers to stop: these attempts, or all of the request."""
 
     kind: ClassVar[str] = "abort"
 
-    request_id: RequestId
     attempts: tuple[tuple[TaskId, int], ...] = ()
     reason: str = ""
+
+    @property
+    def attempt_ids(self) -> frozenset[AttemptId]:
+        return frozenset(AttemptId(self.request_id, *attempt) for attempt in self.attempts)
+
+    def id_for(self, origin: Origin) -> str:
+        which = "-".join(f"{task_id}.{attempt}" for task_id, attempt in self.attempts) or "all"
+        return f"{self.request_id}.{self.kind}.{origin.term}.{which}"

@@ -2,7 +2,9 @@
 
 from typing import ClassVar
 
+from muster_protocol import subjects
 from muster_protocol.messages.base import Message
+from muster_protocol.sender import Origin
 
 
 class ErrorReport(Message):
@@ -17,3 +19,10 @@ class ErrorReport(Message):
     claimed_sender: str = ""
     request_id: str | None = None
     excerpt: str = ""
+
+    def subject_for(self, origin: Origin) -> str:
+        return subjects.ERRORS
+
+    def id_for(self, origin: Origin) -> str:
+        """That of the message it is about, so that several readers report it once."""
+        return f"{self.stream}.{self.sequence}"

@@ -4,14 +4,31 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from muster_protocol import subjects
+from muster_protocol.attempt_id import AttemptId
 from muster_protocol.messages.base import MOST, Message, Output, Usage
 from muster_protocol.messages.request import Budget
 from muster_protocol.plan import Frozen, Plan
+from muster_protocol.sender import Origin
 from muster_protocol.status import AnswerStatus, ResultStatus
 from muster_protocol.subjects import RequestId, TaskId, TeamName
 
+ErrorClass = Literal[
+    "network", "timeout", "resource", "logic", "refusal", "bad_output", "poison", "expired", "cancelled"
+]
 
-class Taken(Message):
+
+class LogEntry(Message):
+    """What stands in a request's log. Where it is written with compare-and-set, its id is unique to that write."""
+
+    def subject_for(self, origin: Origin) -> str:
+        return subjects.results(origin.request_id)
+
+    def id_for(self, origin: Origin) -> str:
+        return f"{origin.request_id}.{self.kind}.{origin.sender.instance}.{origin.nonce}"
+
+
+class Taken(LogEntry):
     """A supervisor has taken the request, or hands it back; the entry's sequence is its term."""
 
     kind: ClassVar[str] = "taken"
@@ -24,8 +41,13 @@ class Taken(Message):
     request_sequence: int  # of the message in REQUESTS that is the lease
     handed_back: bool = False
 
+    def id_for(self, origin: Origin) -> str:
+        what = f"back.{origin.term or 0}" if self.handed_back else self.kind
+        nonce = f".{origin.nonce}" if origin.nonce else ""
+        return f"{origin.request_id}.{what}.{self.instance}.{self.request_sequence}.{self.delivery}{nonce}"
 
-class PlanRecorded(Message):
+
+class PlanRecorded(LogEntry):
     """The plan. The first valid one in the log is the plan."""
 
     kind: ClassVar[str] = "plan"
@@ -54,12 +76,16 @@ class Reservation(Frozen):
     usd: float | None = None
 
 
-class Reserved(Message):
+class Reserved(LogEntry):
     """These attempts are about to be dispatched."""
 
     kind: ClassVar[str] = "reserved"
 
     attempts: tuple[Reservation, ...]
+
+    def id_for(self, origin: Origin) -> str:
+        first = self.attempts[0]
+        return f"{origin.request_id}.{self.kind}.{origin.term}.{first.task_id}.{first.attempt}"
 
 
 class Dispatch(Frozen):
@@ -70,15 +96,19 @@ class Dispatch(Frozen):
     sequence: int
 
 
-class Dispatched(Message):
+class Dispatched(LogEntry):
     """These attempts are stored in TASKS."""
 
     kind: ClassVar[str] = "dispatched"
 
     attempts: tuple[Dispatch, ...]
 
+    def id_for(self, origin: Origin) -> str:
+        first = self.attempts[0]
+        return f"{origin.request_id}.{self.kind}.{origin.term}.{first.task_id}.{first.attempt}"
 
-class Revision(Message):
+
+class Revision(LogEntry):
     """The next attempt of a failed task gets this description."""
 
     kind: ClassVar[str] = "revision"
@@ -90,8 +120,11 @@ class Revision(Message):
     reason: str = ""
     usage: Usage = Usage()
 
+    def id_for(self, origin: Origin) -> str:
+        return f"{origin.request_id}.{self.kind}.{origin.term}.{self.task_id}.{self.attempt}"
 
-class Decision(Message):
+
+class Decision(LogEntry):
     """What somebody said on `control`, copied into the log before it is acted upon."""
 
     kind: ClassVar[str] = "decision"
@@ -101,19 +134,20 @@ class Decision(Message):
     by: str
     reason: str = ""
 
+    def id_for(self, origin: Origin) -> str:
+        return f"{origin.request_id}.{self.kind}.{origin.term}.{self.control_sequence}"
+
 
 class Failure(Frozen):
     """Why an attempt failed. `is_final` means that trying again cannot help."""
 
-    error_class: Literal[
-        "network", "timeout", "resource", "logic", "refusal", "bad_output", "poison", "expired", "cancelled"
-    ] = Field(validation_alias="class", serialization_alias="class")
+    error_class: ErrorClass = Field(validation_alias="class", serialization_alias="class")
     message: str
     stack: str | None = None
     is_final: bool = False
 
 
-class Result(Message):
+class Result(LogEntry):
     """What an attempt came to."""
 
     kind: ClassVar[str] = "result"
@@ -132,9 +166,28 @@ class Result(Message):
     tool_calls: tuple[dict[str, Any], ...] = ()
 
     @property
-    def message_id(self) -> str:
-        """With worker and delivery, so that a second finisher is seen instead of swallowed."""
-        return f"{self.request_id}.{self.task_id}.{self.attempt}.{self.worker}.{self.delivery}"
+    def attempt_id(self) -> AttemptId:
+        return AttemptId(self.request_id, self.task_id, self.attempt)
+
+    def id_for(self, origin: Origin) -> str:
+        """With worker and delivery, so that a second finisher is seen; with the term of an owner who failed it."""
+        by_owner = "" if origin.term is None else f".{origin.term}"
+        return f"{self.request_id}.{self.task_id}.{self.attempt}.{self.worker}.{self.delivery}{by_owner}"
+
+    def summary_headers(self) -> dict[str, str]:
+        counted = {
+            "task": self.task_id,
+            "attempt": str(self.attempt),
+            "status": self.status.value,
+            "worker": self.worker,
+            "role": self.role,
+            "delivery": str(self.delivery),
+            "seconds": str(self.seconds),
+        }
+        if self.usage.model_calls:  # absent means that nothing was spent
+            counted["tokens"] = str(self.usage.tokens)
+            counted["usd"] = f"{self.usage.usd:.6f}"
+        return counted
 
 
 class TaskOutcome(Frozen):
@@ -148,7 +201,7 @@ class TaskOutcome(Frozen):
     reason: str | None = None
 
 
-class Answer(Message):
+class Answer(LogEntry):
     """What the request came to."""
 
     kind: ClassVar[str] = "answer"
@@ -169,3 +222,6 @@ class Answer(Message):
     trace_id: str | None = None
     model: str = ""
     request_hash: str = ""
+
+    def summary_headers(self) -> dict[str, str]:
+        return {"status": self.status.value, "seconds": f"{self.seconds:.3f}"}

@@ -4,8 +4,10 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from muster_protocol import subjects
 from muster_protocol.messages.base import Message
 from muster_protocol.plan import Frozen, MapOver, Plan
+from muster_protocol.sender import Origin
 
 
 class Budget(Frozen):
@@ -46,3 +48,10 @@ class Request(Message):
         if self.text is not None and not self.text.strip():
             raise ValueError("text is empty")
         return self
+
+    def subject_for(self, origin: Origin) -> str:
+        return subjects.requests(origin.team)
+
+    def id_for(self, origin: Origin) -> str:
+        """None where somebody chose the id: the broker drops a repetition for minutes, the log knows it for days."""
+        return "" if self.id else origin.request_id

@@ -4,7 +4,10 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from muster_protocol import subjects
+from muster_protocol.attempt_id import AttemptId
 from muster_protocol.messages.base import Message, Output
+from muster_protocol.sender import Origin
 from muster_protocol.subjects import RequestId, Tag, TaskId, TeamName
 
 
@@ -30,5 +33,11 @@ class Task(Message):
     reserved_sequence: int  # … and its place in the log: a second copy is recognised from there on
 
     @property
-    def message_id(self) -> str:
-        return f"{self.request_id}.{self.task_id}.{self.attempt}"
+    def attempt_id(self) -> AttemptId:
+        return AttemptId(self.request_id, self.task_id, self.attempt)
+
+    def subject_for(self, origin: Origin) -> str:
+        return subjects.tasks(self.tag)
+
+    def id_for(self, origin: Origin) -> str:
+        return str(self.attempt_id)

@@ -1,0 +1,139 @@
+"""The work queues and what is looked up about them: ack waits, backlogs, single messages."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from nats.errors import Error as NatsError
+from nats.js import api
+from nats.js.errors import APIError, BadRequestError, NotFoundError, ServiceUnavailableError
+
+from muster_bus.connection import Bus
+from muster_protocol.errors import BrokerAway, Misconfigured
+from muster_protocol.subjects import STREAMS, stream_of
+
+log = logging.getLogger("muster.bus")
+
+WAIT_SECONDS = 60.0  # for `muster provision`, which may run beside the services
+REQUESTS, TASKS = STREAMS["requests"], STREAMS["tasks"]
+
+
+class Queue(NamedTuple):
+    """A stream of work, and the consumers through which it is pulled."""
+
+    stream: str
+    consumers: tuple[str, ...]
+
+
+def request_queue(team: str) -> Queue:
+    return Queue(REQUESTS, (f"s_{team}",))
+
+
+def task_queue(tags: Iterable[str]) -> Queue:
+    return Queue(TASKS, tuple(f"w_{tag}" for tag in tags))
+
+
+@contextlib.contextmanager
+def named_errors(what: str) -> Generator[None]:
+    """Turn what NATS raises into an error with our names; 503 is a broker that has no leader yet, or no JetStream."""
+    try:
+        yield
+    except ServiceUnavailableError as error:
+        raise BrokerAway(f"the broker did not {what}: {error.description or 'no JetStream answers there'}") from None
+    except APIError as error:
+        raise Misconfigured(f"the broker refuses to {what}: {error.description}") from None
+    except (TimeoutError, NatsError) as error:
+        raise BrokerAway(f"the broker did not {what}: {str(error) or 'timeout'}") from None
+
+
+async def ack_wait_of(bus: Bus, queue: Queue, give_up_after: float = WAIT_SECONDS) -> float:
+    """The shortest ack wait of a queue's consumers, as soon as they are there: services bind, they never make one."""
+    return min([await _ack_wait(bus, queue.stream, consumer, give_up_after) for consumer in queue.consumers])
+
+
+async def _ack_wait(bus: Bus, stream: str, consumer: str, give_up_after: float) -> float:
+    js = bus.nc.jetstream(timeout=2)
+    has_said = False
+    give_up = time.monotonic() + give_up_after
+    while time.monotonic() < give_up:
+        try:
+            info = await js.consumer_info(stream, consumer)
+            return float(info.config.ack_wait or 30.0)
+        except (TimeoutError, NatsError, NotFoundError, BadRequestError) as error:
+            if not has_said:
+                log.warning("waiting for consumer %s on %s (%s); `muster provision` makes it", consumer, stream, error)
+                has_said = True
+            await asyncio.sleep(0.25)
+    raise Misconfigured(
+        f"there is no consumer {consumer} on {stream} after {give_up_after:g} s; run `muster provision`"
+    )
+
+
+async def longest_deadline(bus: Bus) -> float:
+    """Half the age of RESULTS, in seconds: a log must outlive its request."""
+    age = (await _look_up(bus, STREAMS["results"])).config.max_age
+    return age / 2 if age else float("inf")
+
+
+async def last_sequence(bus: Bus, subject: str) -> int:
+    """The sequence of the newest message in the subject's stream, for readers that want only its end."""
+    return (await _look_up(bus, stream_of(subject))).state.last_seq
+
+
+async def _look_up(bus: Bus, stream: str) -> api.StreamInfo:
+    with named_errors(f"look up {stream}"):
+        try:
+            return await bus.nc.jetstream(timeout=5).stream_info(stream)
+        except NotFoundError:
+            raise Misconfigured(f"there is no stream {stream}; run `muster provision`") from None
+
+
+async def teams_provisioned(bus: Bus) -> list[str]:
+    """The teams that requests can be sent to; none before anything is provisioned."""
+    with named_errors(f"look up {REQUESTS}"):
+        try:
+            config = (await bus.nc.jetstream(timeout=5).stream_info(REQUESTS)).config
+        except NotFoundError:
+            return []
+    return sorted(subject.removeprefix("requests.") for subject in config.subjects or [])
+
+
+async def delete_task(bus: Bus, sequence: int) -> bool:
+    """Remove a task message; False when it was not there any more."""
+    try:
+        return await bus.nc.jetstream(timeout=2).delete_msg(TASKS, sequence)
+    except (TimeoutError, NatsError):
+        return False
+
+
+async def is_request_stored(bus: Bus, sequence: int) -> bool:
+    """Whether a request message is still stored; in doubt it is."""
+    try:
+        await bus.nc.jetstream(timeout=2).get_msg(REQUESTS, sequence)
+    except NotFoundError:
+        return False
+    except (TimeoutError, NatsError):
+        return True
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How much waits in a consumer, and how much is being worked on."""
+
+    waiting: int
+    working: int
+
+
+async def backlog(bus: Bus, queue: Queue) -> Backlog | None:
+    """Of a queue with one consumer; None when the broker does not say."""
+    stream, (consumer,) = queue
+    try:
+        info = await bus.nc.jetstream(timeout=2).consumer_info(stream, consumer)
+    except (TimeoutError, NatsError):
+        return None
+    return Backlog(info.num_pending or 0, info.num_ack_pending or 0)

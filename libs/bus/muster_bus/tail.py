@@ -1,0 +1,122 @@
+"""A log followed without gaps: live where possible, read from the stream where something was missed.
+
+The broker repeats each entry after its commit, with the sequence of the entry before it on the same subject. An entry
+whose predecessor is the last one seen is taken as it comes. Anything else (a lost repetition, a reconnect, a body that
+lies in the object store, a full buffer) is a gap: nothing more is taken live until the stream was read from the last
+position on. So a follower sees every entry once and in order, and a lost wake-up costs a read, not an entry. The log of
+an owner, a client that follows a request and the coordinator use this one rule (decision 1).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from nats.aio.subscription import Subscription
+
+from muster_bus.connection import Bus
+from muster_bus.nats_fast import Incoming
+from muster_bus.read import Raw, timestamp
+from muster_protocol import subjects
+
+
+class Live(NamedTuple):
+    """An entry as the broker repeats it, and the sequence of the one before it."""
+
+    raw: Raw
+    previous: int
+
+
+def live_entry(message: Incoming) -> Live | None:
+    """The stored entry that a message repeats; None when it is somebody's own message on this subject."""
+    headers = message.headers or {}
+    sequence, previous = _number(headers, "Nats-Sequence"), _number(headers, "Nats-Last-Sequence")
+    if sequence < 1:
+        return None
+    try:
+        time = timestamp(headers.get("Nats-Time-Stamp", ""))
+    except ValueError:
+        return None
+    subject = headers.get("Nats-Subject", "")
+    return Live(Raw(sequence, time, subject, headers, message.data, subjects.STREAMS["results"]), previous)
+
+
+async def follow_all(bus: Bus, take: Callable[[Live], None]) -> Subscription:
+    """Every entry of every log, as it is repeated: for whoever keeps a position for each log itself."""
+
+    def on_message(message: Incoming) -> None:
+        if (live := live_entry(message)) is not None:
+            take(live)
+
+    return await bus.subscribe(subjects.ALL_LIVE, on_message)
+
+
+class Tail:
+    """One request's log, followed from a position on."""
+
+    def __init__(self, bus: Bus, request_id: str, take: Callable[[Raw], bool]) -> None:
+        """`take` is called with each entry that follows directly; False means that it must be read instead."""
+        self._bus = bus
+        self._request_id = request_id
+        self._take = take
+        self._subscription: Subscription | None = None
+        self._reading = asyncio.Lock()
+        self.position = 0  # the sequence of the last entry that was taken or read
+        self.has_gap = False
+        self.changed = asyncio.Event()
+
+    @property
+    def is_open(self) -> bool:
+        return self._subscription is not None
+
+    async def open(self) -> None:
+        """Listen. What is stored already shows as a gap at the first repetition, or is read by `read`."""
+        self._subscription = await self._bus.subscribe(subjects.live(self._request_id), self._on_message)
+        self._bus.on_reconnect(self._on_reconnect)
+
+    async def close(self) -> None:
+        if self._subscription is None:
+            return
+        self._bus.forget_reconnect(self._on_reconnect)
+        await self._bus.unsubscribe(self._subscription)
+        self._subscription = None
+
+    async def read(self, handle: Callable[[Raw], Awaitable[None]], *, from_leader: bool = True) -> None:
+        """Hand over everything that is stored after the position: all that the leader has, or any replica."""
+        async with self._reading:
+            self.has_gap = False
+            try:
+                subject = subjects.results(self._request_id)
+                for raw in await self._bus.read(subject, self.position, from_leader=from_leader):
+                    await handle(raw)
+                    self.position = max(self.position, raw.sequence)
+            except BaseException:
+                self.has_gap = True  # what was not handed over is still missing
+                raise
+            self.changed.set()
+
+    def mark_gap(self) -> None:
+        """Something may have been missed: the next reader reads the stream."""
+        self.has_gap = True
+        self.changed.set()
+
+    def _on_message(self, message: Incoming) -> None:
+        live = live_entry(message)
+        if live is None:
+            self.mark_gap()  # whoever it was, looking costs little
+            return
+        if live.raw.sequence <= self.position:
+            return
+        self._bus.clock.observe(live.raw.time)
+        if self._reading.locked() or self.has_gap or live.previous != self.position or not self._take(live.raw):
+            self.has_gap = True
+        else:
+            self.position = live.raw.sequence
+        self.changed.set()
+
+    async def _on_reconnect(self) -> None:
+        self.mark_gap()
+
+
+def _number(headers: dict[str, str], name: str) -> int:
+    text = headers.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1

@@ -1,0 +1,202 @@
+"""Where a request and its tasks stand, and why: status and reason as values, for the API and the command line alike."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from muster_protocol.attempt_id import AttemptId
+from muster_protocol.fold.state import RequestState, TaskPhase, TaskState
+from muster_protocol.messages import Answer, AnswerStatus
+from muster_protocol.plan import TaskSpec
+from muster_protocol.status import RequestStatus, TaskStatus
+
+NAMES = 3  # tasks that are named before the rest is counted
+_STATUS = {
+    TaskPhase.WAITING: TaskStatus.WAITING,
+    TaskPhase.READY: TaskStatus.READY,
+    TaskPhase.AWAITING_RETRY: TaskStatus.RETRYING,
+    TaskPhase.DELAYED: TaskStatus.RETRYING,
+    TaskPhase.DONE: TaskStatus.DONE,
+    TaskPhase.FAILED: TaskStatus.FAILED,
+    TaskPhase.SKIPPED: TaskStatus.SKIPPED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the log does not say: the time, whose start was seen, and which tags live workers serve (None: unknown)."""
+
+    now: float
+    started: Collection[AttemptId] = field(default_factory=frozenset[AttemptId])
+    live_tags: Collection[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a request stands, and one sentence for people."""
+
+    status: RequestStatus
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.status.value}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStanding:
+    """Where a task stands, and one sentence for people."""
+
+    status: TaskStatus
+    reason: str
+
+
+def explain(state: RequestState, seen: Seen) -> Standing:
+    """Where a request stands."""
+    if state.answer is not None:
+        return Standing(RequestStatus(state.answer.status.value), _ending(state, state.answer))
+    status = _open_status(state)
+    if state.deadline is not None and seen.now > state.deadline:
+        late = seen.now - state.deadline
+        return Standing(status, f"its deadline passed {late:.0f} s ago and {_owner(state)} has not answered it")
+    return Standing(status, _open_reason(state, status, seen))
+
+
+def explain_task(state: RequestState, task: TaskState, seen: Seen) -> TaskStanding:
+    """Where a task stands; of an answered request, what its row in the answer says."""
+    if state.answer is not None:
+        outcome = task.outcome()
+        return TaskStanding(TaskStatus(str(outcome["status"])), str(outcome["reason"] or f"{task.seconds:g} s of work"))
+    if task.phase is TaskPhase.RESERVED:
+        return _dispatched(state, task, seen)
+    return TaskStanding(_STATUS[task.phase], _task_reason(state, task, seen))
+
+
+def _task_reason(state: RequestState, task: TaskState, seen: Seen) -> str:
+    if task.phase is TaskPhase.WAITING:
+        missing = [name for name in task.spec.dependencies if state.tasks[name].phase is not TaskPhase.DONE]
+        return f"for {_few(missing)}"
+    if task.phase is TaskPhase.READY:
+        return "to be dispatched when there is room and budget"
+    if task.phase is TaskPhase.DONE:
+        return f"{task.seconds:g} s of work"
+    if task.phase in (TaskPhase.AWAITING_RETRY, TaskPhase.DELAYED):
+        return f"in {max(0.0, task.not_before - seen.now):.1f} s after: {_short(task.reason or '')}"
+    return task.reason or "no reason given"
+
+
+def unserved_tag(spec: TaskSpec, live_tags: Collection[str]) -> str | None:
+    """The tag of a task that nobody serves, if there is one."""
+    for tag in (spec.tag, *spec.match_all):
+        if tag is not None and tag not in live_tags:
+            return tag
+    if spec.match_some and not set(spec.match_some) & set(live_tags):
+        return " or ".join(spec.match_some)
+    return None
+
+
+def _open_status(state: RequestState) -> RequestStatus:
+    if state.owner is None:
+        return RequestStatus.QUEUED
+    if state.cancelled is not None or (state.plan_entry is not None and state.open_tasks == 0):
+        return RequestStatus.ANSWERING
+    return RequestStatus.PLANNING if state.plan_entry is None else RequestStatus.RUNNING
+
+
+def _open_reason(state: RequestState, status: RequestStatus, seen: Seen) -> str:
+    if status is RequestStatus.QUEUED and state.term == 0:
+        return "no supervisor has taken it"
+    if status is RequestStatus.QUEUED:
+        return "its supervisor stopped and handed it back; no other has taken it"
+    if state.cancelled is not None:
+        return f"cancelled {_by_whom(state)}"
+    if status is RequestStatus.PLANNING:
+        return f"{_owner(state)} has taken it and makes a plan"
+    if status is RequestStatus.ANSWERING:
+        return f"{_owner(state)} composes the answer"
+    return _unserved(state, seen) or _progress(state, seen)
+
+
+def _dispatched(state: RequestState, task: TaskState, seen: Seen) -> TaskStanding:
+    number = len(task.attempts)
+    again = f", attempt {number}" if number > 1 else ""
+    if state.attempt_id(task.spec.id, number) in seen.started:
+        return TaskStanding(TaskStatus.RUNNING, f"a worker has started it{again}")
+    tag = None if seen.live_tags is None else unserved_tag(task.spec, seen.live_tags)
+    if tag is not None:
+        return TaskStanding(TaskStatus.QUEUED, f"no live worker serves the tag '{tag}'{again}")
+    return TaskStanding(TaskStatus.QUEUED, f"dispatched, no worker has said that it started{again}")
+
+
+def _ending(state: RequestState, answer: Answer) -> str:
+    match answer.status:
+        case AnswerStatus.DONE:
+            return f"answered in {answer.seconds:.1f} s"
+        case AnswerStatus.CANCELLED:
+            return _by_whom(state)
+        case AnswerStatus.PARTIAL | AnswerStatus.FAILED:
+            return _cause(state, answer)
+
+
+def _cause(state: RequestState, answer: Answer) -> str:
+    failed = [_failure(task) for task in state.tasks.values() if task.phase is TaskPhase.FAILED]
+    if failed:
+        return _few(failed)
+    unfinished = [task_id for task_id, task in state.tasks.items() if task.phase is not TaskPhase.DONE]
+    if unfinished:
+        ended = _short(answer.gaps[0]) if answer.gaps and not answer.gaps[0].startswith(unfinished[0]) else "it ended"
+        return f"{ended} before {_few(unfinished)} {'was' if len(unfinished) == 1 else 'were'} done"
+    return _short(answer.gaps[0] if answer.gaps else answer.text)
+
+
+def _failure(task: TaskState) -> str:
+    tries = len(task.attempts)
+    after = f" after {tries} attempts" if tries > 1 else ""
+    return f"{task.spec.id} failed{after}: {_short(task.reason or 'no reason given')}"
+
+
+def _by_whom(state: RequestState) -> str:
+    if state.cancelled is None:
+        return "by somebody"
+    return f"by {state.cancelled.by}" + (f": {_short(state.cancelled.reason)}" if state.cancelled.reason else "")
+
+
+def _unserved(state: RequestState, seen: Seen) -> str | None:
+    if seen.live_tags is None:
+        return None
+    for task_id, task in state.tasks.items():
+        if task.phase in (TaskPhase.RESERVED, TaskPhase.READY, TaskPhase.DELAYED):
+            tag = unserved_tag(task.spec, seen.live_tags)
+            if tag is not None:
+                return f"{task_id} waits for tag '{tag}', which no live worker serves"
+    return None
+
+
+def _progress(state: RequestState, seen: Seen) -> str:
+    done = sum(task.phase is TaskPhase.DONE for task in state.tasks.values())
+    so_far = f"{done} of {len(state.tasks)} tasks done"
+    dispatched = [task for task in state.tasks.values() if task.phase is TaskPhase.RESERVED]
+    if dispatched:
+        by_status: dict[TaskStatus, list[str]] = {}
+        for task in dispatched:
+            by_status.setdefault(_dispatched(state, task, seen).status, []).append(task.spec.id)
+        said = [f"{_few(names)} {status.value}" for status, names in by_status.items()]
+        return f"{so_far}, {', '.join(said)}"
+    for task_id, task in state.tasks.items():
+        if task.phase in (TaskPhase.DELAYED, TaskPhase.AWAITING_RETRY):
+            wait = max(0.0, task.not_before - seen.now)
+            return f"{so_far}, {task_id} is tried again in {wait:.1f} s after: {_short(task.reason or '')}"
+    return f"{so_far}, {_owner(state)} decides what is next"
+
+
+def _owner(state: RequestState) -> str:
+    return f"supervisor-{state.owner}" if state.owner else "nobody"
+
+
+def _few(names: list[str]) -> str:
+    if len(names) <= NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[:NAMES])} and {len(names) - NAMES} more"
+
+
+def _short(text: str, limit: int = 200) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"

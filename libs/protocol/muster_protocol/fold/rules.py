@@ -1,0 +1,290 @@
+"""What each entry of a log means: the transition tables, and `apply`.
+
+A request's log is the only thing that services share about it, and everybody folds it with these rules: the owner to
+decide, the coordinator to show, the command line to print. So the rules depend on the order of the log and on nothing
+else: no clock, no sender's intention, no second source. Three tables say it all.
+
+WRITERS: whose entry of a kind counts. A `taken` begins a term: its sequence is the term, its writer the owner, and what
+an earlier owner writes afterwards is ignored, because every entry of an owner carries its term. Results of workers
+carry none: they count whoever owns the request. After the answer nothing counts any more; results still add their cost.
+
+ENTRIES: what an entry that counts does to the request.
+  taken       begins a term, or ends it (handed back)
+  plan        the first valid one is the plan; its tasks without dependencies become ready
+  reserved    begins attempts, each once: of a task that may be dispatched, with the next number
+  dispatched  notes where the messages of attempts are stored
+  result      the first of an attempt counts, so the first success of a task does; any other adds its cost alone
+  revision    the first for the next attempt of a task that awaits its retry
+  decision    what a person said; a cancel ends the request
+  answer      the first one counts and ends the log
+
+TRANSITIONS: how a task moves. A cause that a task's phase does not know changes nothing, so an entry that comes twice,
+too late or out of turn is never half applied. A task whose dependencies are done is ready at that moment (there is no
+barrier between layers), and one whose dependency failed is skipped with the cause.
+
+`apply` takes constant time per entry (a plan costs its size, a failed task its dependents): a log of 10,000 tasks is
+folded as cheaply per entry as one of ten. Decisions: 1 (one log, one fold), 2 (terms as the fence), 6 (first `taken`).
+"""
+
+import heapq
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import Any
+
+from muster_protocol.fold.state import Attempt, Entry, RequestState, TaskPhase, TaskState
+from muster_protocol.headers import is_owner
+from muster_protocol.messages import (
+    Answer,
+    Decision,
+    Dispatched,
+    LogBody,
+    PlanRecorded,
+    Reserved,
+    Result,
+    Revision,
+    Taken,
+)
+from muster_protocol.plan import is_acyclic
+from muster_protocol.retry import is_retried
+from muster_protocol.status import ResultStatus
+
+MAX_CAUSE = 300  # characters of an error that each skipped task repeats
+
+
+class Cause(StrEnum):
+    """Why a task moves."""
+
+    DEPENDENCIES_DONE = "its dependencies are done"
+    DEPENDENCY_FAILED = "a dependency failed or was skipped"
+    RESERVED = "reserved"
+    SUCCEEDED = "result: done"
+    FAILED_FOR_NOW = "result: failed, attempts are left"
+    FAILED_FOR_GOOD = "result: failed for good, or cancelled"
+    REVISED = "revision"
+    DELAY_OVER = "the delay is over"
+
+
+TRANSITIONS: dict[tuple[TaskPhase, Cause], TaskPhase] = {
+    (TaskPhase.WAITING, Cause.DEPENDENCIES_DONE): TaskPhase.READY,
+    (TaskPhase.WAITING, Cause.DEPENDENCY_FAILED): TaskPhase.SKIPPED,
+    (TaskPhase.READY, Cause.RESERVED): TaskPhase.RESERVED,
+    (TaskPhase.RESERVED, Cause.SUCCEEDED): TaskPhase.DONE,
+    (TaskPhase.RESERVED, Cause.FAILED_FOR_NOW): TaskPhase.AWAITING_RETRY,
+    (TaskPhase.RESERVED, Cause.FAILED_FOR_GOOD): TaskPhase.FAILED,
+    (TaskPhase.AWAITING_RETRY, Cause.REVISED): TaskPhase.DELAYED,
+    (TaskPhase.DELAYED, Cause.DELAY_OVER): TaskPhase.READY,
+    (TaskPhase.DELAYED, Cause.RESERVED): TaskPhase.RESERVED,  # its owner's clock said that the delay was over
+}
+
+
+class Writer(StrEnum):
+    """Whose entry counts."""
+
+    ANY_OWNER = "any supervisor"
+    THE_OWNER = "the owner, under its term"
+    OWNER_OR_WORKER = "a worker, or the owner under its term"
+
+
+WRITERS: dict[type[LogBody], Writer] = {
+    Taken: Writer.ANY_OWNER,
+    PlanRecorded: Writer.THE_OWNER,
+    Reserved: Writer.THE_OWNER,
+    Dispatched: Writer.THE_OWNER,
+    Result: Writer.OWNER_OR_WORKER,
+    Revision: Writer.THE_OWNER,
+    Decision: Writer.THE_OWNER,
+    Answer: Writer.THE_OWNER,
+}
+
+
+def fold(request_id: str, entries: Iterable[Entry]) -> RequestState:
+    state = RequestState(request_id)
+    for entry in entries:
+        apply(state, entry)
+    return state
+
+
+def apply(state: RequestState, entry: Entry) -> None:
+    """Take one entry in. One that was taken in before changes nothing."""
+    if entry.sequence <= state.last_sequence:
+        return
+    state.last_sequence = entry.sequence
+    state.started_at = state.started_at or entry.time
+    kind = type(entry.body)
+    if _may_write(state, entry, WRITERS[kind]):
+        ENTRIES[kind](state, entry, entry.body)
+        if kind is not Taken:
+            state.last_productive_delivery = max(state.last_productive_delivery, state.delivery)
+
+
+def move(state: RequestState, task: TaskState, cause: Cause) -> bool:
+    """Move a task as TRANSITIONS says; False when its phase does not know the cause."""
+    phase = TRANSITIONS.get((task.phase, cause))
+    if phase is None:
+        return False
+    task_id, task.phase = task.spec.id, phase
+    match phase:
+        case TaskPhase.READY:
+            state.ready[task_id] = None
+        case TaskPhase.RESERVED:
+            state.ready.pop(task_id, None)
+        case TaskPhase.AWAITING_RETRY:
+            state.awaiting_retry[task_id] = None
+        case TaskPhase.DELAYED:
+            state.awaiting_retry.pop(task_id, None)
+        case TaskPhase.DONE:
+            state.open_tasks -= 1
+            _release_dependents(state, task)
+        case TaskPhase.FAILED:
+            state.open_tasks -= 1
+            _skip_dependents(state, task)
+        case TaskPhase.SKIPPED:
+            state.open_tasks -= 1
+        case TaskPhase.WAITING:
+            raise AssertionError("no transition leads back to waiting")
+    return True
+
+
+def _may_write(state: RequestState, entry: Entry, writer: Writer) -> bool:
+    by_owner = is_owner(entry.sender)
+    if writer is Writer.OWNER_OR_WORKER and not by_owner:
+        return True
+    return by_owner and state.answer is None and (writer is Writer.ANY_OWNER or entry.term == state.term)
+
+
+def _taken(state: RequestState, entry: Entry, body: Taken) -> None:
+    if body.handed_back:
+        state.owner = None if entry.term == state.term else state.owner
+        if entry.term in (state.term, 0):  # 0: handed back before it was taken
+            state.last_productive_delivery = max(state.last_productive_delivery, body.delivery)
+        return
+    state.term = entry.sequence
+    state.owner = body.instance
+    state.request_hash = body.request_hash
+    state.request_sequence = body.request_sequence
+    state.delivery = body.delivery
+    state.team = body.team
+    state.deadline = state.deadline or body.deadline
+
+
+def _plan(state: RequestState, _: Entry, body: PlanRecorded) -> None:
+    if state.plan_entry is not None or not is_acyclic(body.plan):
+        return
+    state.plan_entry = body
+    state.team = body.team
+    state.request_hash = body.request_hash
+    state.deadline = body.deadline
+    state.usage += body.usage
+    for spec in body.plan.tasks:
+        missing = len(set(spec.dependencies))
+        state.tasks[spec.id] = TaskState(spec, spec.description, spec.max_attempts or body.max_attempts, missing)
+    state.open_tasks = len(state.tasks)
+    for spec in body.plan.tasks:
+        if not spec.dependencies:
+            move(state, state.tasks[spec.id], Cause.DEPENDENCIES_DONE)
+        for dependency in dict.fromkeys(spec.dependencies):
+            state.tasks[dependency].dependents.append(spec.id)
+
+
+def _reserved(state: RequestState, entry: Entry, body: Reserved) -> None:
+    for reservation in body.attempts:
+        task = state.tasks.get(reservation.task_id)
+        if task is None or reservation.attempt != len(task.attempts) + 1 or not move(state, task, Cause.RESERVED):
+            continue
+        attempt = Attempt(
+            reservation.attempt,
+            entry.time,
+            entry.sequence,
+            reservation.timeout_seconds,
+            reservation.tokens,
+            reservation.usd,
+        )
+        task.attempts.append(attempt)
+        state.dispatch_unconfirmed[reservation.task_id] = None
+        state.in_flight += 1
+        state.tokens_set_aside += reservation.tokens or 0
+        state.usd_set_aside += reservation.usd or 0.0
+        heapq.heappush(state.timers, (attempt.expiry, reservation.task_id, attempt.number))
+
+
+def _dispatched(state: RequestState, _: Entry, body: Dispatched) -> None:
+    for stored in body.attempts:
+        task = state.tasks.get(stored.task_id)
+        if task is not None and task.attempts and task.attempts[-1].number == stored.attempt:
+            task.attempts[-1].task_sequence = stored.sequence
+            state.dispatch_unconfirmed.pop(stored.task_id, None)
+
+
+def _result(state: RequestState, _: Entry, body: Result) -> None:
+    state.usage += body.usage
+    task = state.tasks.get(body.task_id)
+    if state.answer is not None or task is None or not 1 <= body.attempt <= len(task.attempts):
+        return
+    attempt = task.attempts[body.attempt - 1]
+    if attempt.result is not None:
+        state.uncounted += 1
+        return
+    attempt.result = body
+    state.in_flight -= 1
+    state.tokens_set_aside -= attempt.tokens or 0
+    state.usd_set_aside -= attempt.usd or 0.0
+    state.expired.pop(body.task_id, None)
+    state.dispatch_unconfirmed.pop(body.task_id, None)
+    if body.status is ResultStatus.DONE:
+        task.reason = None
+        move(state, task, Cause.SUCCEEDED)
+        return
+    task.reason = body.error.message if body.error else body.status.value
+    move(state, task, Cause.FAILED_FOR_NOW if is_retried(body, task.max_attempts) else Cause.FAILED_FOR_GOOD)
+
+
+def _release_dependents(state: RequestState, done: TaskState) -> None:
+    for dependent_id in done.dependents:
+        dependent = state.tasks[dependent_id]
+        dependent.missing -= 1
+        if dependent.missing == 0:
+            move(state, dependent, Cause.DEPENDENCIES_DONE)
+
+
+def _skip_dependents(state: RequestState, failed: TaskState) -> None:
+    # The next one up and the cause, not the whole chain: over ten thousand tasks that would be gigabytes.
+    cause = f"{failed.spec.id} failed: {(failed.reason or '')[:MAX_CAUSE]}"
+    reached = [failed]
+    while reached:
+        task = reached.pop()
+        for dependent_id in task.dependents:
+            dependent = state.tasks[dependent_id]
+            if move(state, dependent, Cause.DEPENDENCY_FAILED):
+                dependent.reason = cause if task is failed else f"{task.spec.id} skipped: {cause}"
+                reached.append(dependent)
+
+
+def _revision(state: RequestState, _: Entry, body: Revision) -> None:
+    task = state.tasks.get(body.task_id)
+    if task is None or body.attempt != len(task.attempts) + 1 or not move(state, task, Cause.REVISED):
+        return
+    state.usage += body.usage
+    task.description = body.description
+    task.not_before = body.not_before
+    heapq.heappush(state.timers, (body.not_before, body.task_id, body.attempt))
+
+
+def _decision(state: RequestState, _: Entry, body: Decision) -> None:
+    state.controls_seen = max(state.controls_seen, body.control_sequence)
+    state.cancelled = state.cancelled or body
+
+
+def _answer(state: RequestState, _: Entry, body: Answer) -> None:
+    state.answer = body
+
+
+ENTRIES: dict[type[LogBody], Callable[[RequestState, Entry, Any], None]] = {  # each with the body of its kind
+    Taken: _taken,
+    PlanRecorded: _plan,
+    Reserved: _reserved,
+    Dispatched: _dispatched,
+    Result: _result,
+    Revision: _revision,
+    Decision: _decision,
+    Answer: _answer,
+}

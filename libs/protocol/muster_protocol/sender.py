@@ -1,0 +1,26 @@
+"""Who writes a message, and about which request."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """A service's name on every message: `<service>/<instance>`, and the role for workers."""
+
+    service: str
+    instance: str
+    role: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.service}/{self.instance}/{self.role}" if self.role else f"{self.service}/{self.instance}"
+
+
+class Origin(NamedTuple):
+    """What a message's subject, id and headers need beside its body."""
+
+    request_id: str
+    sender: Sender
+    term: int | None = None  # of the owner who writes a log entry
+    team: str = ""  # that a request is for
+    nonce: str = ""  # where an id is to be unique to one write

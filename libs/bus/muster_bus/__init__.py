@@ -1,1 +1,1 @@
-"""How it is said: the only place that knows NATS."""
+"""How messages travel: the only package that knows NATS."""

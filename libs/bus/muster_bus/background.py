@@ -1,4 +1,4 @@
-"""What goes on beside its owner never ends unseen: a loose task keeps its error to itself until it is collected."""
+"""Background tasks whose errors are logged: asyncio keeps the error of a loose task silent until it is collected."""
 
 import asyncio
 import logging
@@ -10,7 +10,7 @@ log = logging.getLogger("muster.bus")
 
 
 def supervised(coroutine: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
-    """Run it beside the caller, who keeps the task and cancels it; an error that ends it is logged as a bug."""
+    """Run it in the background. The caller keeps the task and cancels it; an error that ends it is logged as a bug."""
     task = asyncio.get_running_loop().create_task(coroutine)
     task.add_done_callback(partial(_ended, what))
     return task
@@ -18,4 +18,4 @@ def supervised(coroutine: Coroutine[Any, Any, None], what: str) -> asyncio.Task[
 
 def _ended(what: str, task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("%s broke and goes on no more", what, exc_info=error)
+        log.error("%s: a background task failed", what, exc_info=error)

@@ -1,4 +1,4 @@
-"""Large bodies travel by reference: the bytes lie in an object store under their own hash."""
+"""Large bodies travel by reference: the bytes are stored in the object store under their own hash."""
 
 import asyncio
 import hashlib

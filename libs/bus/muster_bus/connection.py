@@ -1,4 +1,4 @@
-"""One connection to the broker: reconnects for ever, counts what goes wrong, and carries everything that is said."""
+"""One connection to the broker: reconnects for ever, counts what goes wrong, writes every message's headers."""
 
 import asyncio
 import logging
@@ -36,7 +36,7 @@ __all__ = ["Bus", "Incoming"]
 
 
 class Bus:
-    """What a service says and hears. Every message that leaves gets its headers here."""
+    """What a service publishes, stores and reads through. Every message that leaves gets its headers here."""
 
     def __init__(self, nc: FastClient, sender: Sender) -> None:
         self.nc = nc
@@ -120,7 +120,7 @@ class Bus:
     async def store_raw(
         self, subject: str, body: bytes, headers: Mapping[str, str], give_up_after: float | None
     ) -> Stored:
-        """Store bytes that somebody else composed, such as a key's value; the sender is added."""
+        """Store bytes under a subject, such as a key's value; the sender is added."""
         headers = {**headers, h.SENDER: str(self.sender)}
         return await self.publisher.store(subject, body, headers, give_up_after=give_up_after)
 
@@ -162,7 +162,7 @@ class Bus:
             log.debug("could not unsubscribe: %s", error)
 
     async def flush(self, timeout: float = 2.0) -> None:
-        """Wait until the broker has everything that was said; gives up quietly, since callers go on anyway."""
+        """Wait until the broker has everything that was published; gives up quietly, since callers go on anyway."""
         try:
             async with asyncio.timeout(timeout):
                 await self.nc.flush(timeout=max(1, int(timeout)))
@@ -170,7 +170,7 @@ class Bus:
             self.counters["flush given up"] += 1
 
     async def close(self) -> None:
-        """Bounded: a dead broker must not keep a service from leaving."""
+        """Close within a few seconds: a dead broker must not keep a service from ending."""
         self.reports.close()
         self.publisher.close()
         await self.flush(1.0)
@@ -179,10 +179,10 @@ class Bus:
         await _close(self.nc)
 
     def _log_counters(self) -> None:
-        """One line at the end, for whoever asks next morning whether the broker was well; none when it was."""
+        """One line at the end if anything went wrong between us and the broker."""
         counted = self.counters + Counter({"publishes tried again": self.publisher.retries})
         if counted:
-            log.info("with the broker: %s", ", ".join(f"{what} {count}" for what, count in counted.most_common()))
+            log.info("broker trouble: %s", ", ".join(f"{what} {count}" for what, count in counted.most_common()))
 
     async def _body(self, message: Message, headers: dict[str, str]) -> bytes:
         body = message.body()
@@ -211,7 +211,7 @@ class Bus:
 
 
 async def _within(seconds: float, connecting: Coroutine[Any, Any, None]) -> None:
-    """A limit that holds: `wait_for` inside nats-py may swallow a cancel, so it is repeated until it is heard."""
+    """A limit that holds: `wait_for` inside nats-py may swallow a cancel, so it is repeated until the task ends."""
     task = asyncio.get_running_loop().create_task(connecting)
     try:
         await asyncio.wait({task}, timeout=seconds)
@@ -223,11 +223,11 @@ async def _within(seconds: float, connecting: Coroutine[Any, Any, None]) -> None
             task.cancel()
             await asyncio.wait({task}, timeout=CANCEL_SECONDS)
         if not task.cancelled():
-            task.exception()  # looked at: else it would be complained of
+            task.exception()  # retrieved, or asyncio would log it as never retrieved
 
 
 def _check_address(url: str) -> None:
-    """What is no address is said to be none, instead of not to answer."""
+    """Refuse what is no address, instead of saying that nobody answers there."""
     for one in url.split(","):
         try:
             parts = urlsplit(one.strip() if "://" in one else f"nats://{one.strip()}")

@@ -1,7 +1,20 @@
 """A message that is ours for a while: kept alive with confirmed in-progress acks, settled once.
 
-The broker has no fence: it takes a late keep-alive or nak of a former holder. So a lease whose last confirmed
-keep-alive was sent longer ago than the ack wait is lost, and says nothing any more.
+A message that was delivered and not acknowledged within its consumer's ack wait is delivered again. Whoever
+works on it longer sends in-progress acks. For a supervisor the un-acked request is its claim to own the request, the
+lease (decision 2); for a worker the un-acked task is the right to work on it.
+
+The broker has no fence: it accepts a late in-progress ack or nak of a former holder, which would take the message from
+its next one. So the holder must know by itself when its lease is over. Each keep-alive asks for a confirmation, and the
+lease counts from the moment at which the last confirmed one was *sent*, by the monotonic clock: the broker cannot have
+started its own ack wait earlier. A lease whose last confirmed keep-alive was sent longer ago than the ack wait is lost:
+no more keep-alives, no nak, and its owner stops writing until the broker delivers the message to it again.
+
+Ten keep-alives fit into an ack wait, and one that is not confirmed is repeated twice as often: an election takes up to
+nine seconds of a ten-second lease, and a new leader must learn of the lease at once (decision 14). One loop and one
+inbox keep all leases of a process alive, however many. Acks are sent lazily, with the next write: a lost ack costs its
+next reader a look into the log, not a second run. While the connection is down nothing but acks is buffered, because
+what is sent after the reconnect would come too late.
 """
 
 import asyncio
@@ -17,8 +30,8 @@ from muster_bus.nats_fast import FastClient, Incoming
 log = logging.getLogger("muster.bus")
 
 ACK, NAK, PROGRESS = b"+ACK", b"-NAK", b"+WPI"
-BEATS_PER_LEASE = 10  # an election takes up to nine seconds of a ten-second lease, and the last beat may die with it
-TRIES_PER_LEASE = 20  # a beat that is not confirmed is sent again sooner: whoever is elected must hear of it at once
+BEATS_PER_LEASE = 10  # an election takes up to nine seconds of a ten-second lease, and the last one may be lost with it
+TRIES_PER_LEASE = 20  # one that is not confirmed is repeated sooner: a new leader must learn of it at once
 
 
 @dataclass(slots=True)
@@ -77,15 +90,15 @@ class Lease:
     def ack(self) -> None:
         """The work is stored elsewhere; a lost ack costs a look into the log, not a second run."""
         if self._settle():
-            self._keeper.say(self.reply, ACK)
+            self._keeper.settle(self.reply, ACK)
 
     def hand_back(self, delay_seconds: float = 0.0) -> None:
         """Somebody else may have it, at once or after a delay. A lost lease is not ours to hand back."""
         if self.is_held and self._settle():
-            self._keeper.say(self.reply, NAK + (b' {"delay": %d}' % (delay_seconds * 1e9) if delay_seconds else b""))
+            self._keeper.settle(self.reply, NAK + (b' {"delay": %d}' % (delay_seconds * 1e9) if delay_seconds else b""))
 
     def drop(self) -> None:
-        """Say nothing more about it."""
+        """Send nothing more about it."""
         self._settle()
 
     def _settle(self) -> bool:
@@ -122,9 +135,9 @@ class LeaseKeeper:
         self._leases.discard(lease)
 
     async def beat(self, lease: Lease) -> bool:
-        """One in-progress ack, and the broker's word for it."""
+        """Send one in-progress ack; whether the broker confirmed it."""
         if not self._nc.is_connected:
-            return False  # kept in the buffer it would be said too late
+            return False  # sent after the reconnect it would come too late
         self._count += 1
         token, sent_at = str(self._count), time.monotonic()
         lease.sent_at = sent_at
@@ -139,11 +152,11 @@ class LeaseKeeper:
         finally:
             self._beats.pop(token, None)
 
-    def say(self, reply: str, word: bytes) -> None:
-        if word != ACK and not self._nc.is_connected:
-            return  # said after a reconnect it would take the message from its next holder
+    def settle(self, reply: str, answer: bytes) -> None:
+        if answer != ACK and not self._nc.is_connected:
+            return  # sent after the reconnect it would take the message from its next holder
         try:
-            self._nc.post(reply, word, is_lazy=word == ACK)
+            self._nc.post(reply, answer, is_lazy=answer == ACK)
         except NatsError as error:
             log.debug("could not settle %s: %s", reply, error)
 

@@ -34,7 +34,7 @@ class CompareAndSetLost(Terminal):
 
 
 class Stored(NamedTuple):
-    """The broker's word that a message is stored."""
+    """The broker's acknowledgement that a message is stored."""
 
     sequence: int
     is_duplicate: bool
@@ -66,7 +66,7 @@ class Publisher:
         self._count = 0
         self._inbox = ""
         self._sweeper: asyncio.TimerHandle | None = None
-        self._complained_at = -QUIET_SECONDS
+        self._logged_delay_at = -QUIET_SECONDS
         self.retries = 0
 
     async def start(self) -> None:
@@ -125,7 +125,7 @@ class Publisher:
         expected: int | None = None,
         give_up_after: float | None = None,
     ) -> Stored:
-        """Store once. Without `patience` (seconds) it goes on until it is stored or refused for good."""
+        """Store a message. Without `give_up_after` (seconds) it is tried until it is stored or refused for good."""
         if expected is not None:
             headers = {**headers, "Nats-Expected-Last-Subject-Sequence": str(expected)}
         began = time.monotonic()
@@ -138,14 +138,14 @@ class Publisher:
                 if give_up is not None and time.monotonic() > give_up:
                     failure = NoStream if isinstance(reason, _NotTaken) else BrokerAway
                     raise failure(f"{subject} was not stored within {give_up_after:g} s: {reason}") from None
-                self._complain(subject, reason, began)
+                self._log_delay(subject, reason, began)
             await asyncio.sleep(PAUSE_SECONDS)
 
-    def _complain(self, subject: str, reason: Exception, began: float) -> None:
-        """A full stream holds work up without an end: say so, or a system that stands still says nothing."""
+    def _log_delay(self, subject: str, reason: Exception, began: float) -> None:
+        """Log once in a while that a publish waits: a full stream holds work up for as long as it is full."""
         now = time.monotonic()
-        if now - began > LATE_SECONDS and now - self._complained_at > QUIET_SECONDS:
-            self._complained_at = now
+        if now - began > LATE_SECONDS and now - self._logged_delay_at > QUIET_SECONDS:
+            self._logged_delay_at = now
             log.warning("… %s  not stored for %.0f s: %s", subject, now - began, reason)
 
     async def _try_to_store(self, subject: str, body: bytes, headers: dict[str, str], give_up: float | None) -> Stored:
@@ -207,19 +207,19 @@ async def _until(waiting: Awaitable[object], give_up: float | None, reason: str)
 def _let_go(acked: "asyncio.Future[Stored] | None") -> None:
     """Nobody waits for it any more, whatever it comes to."""
     if acked is not None and not acked.cancel() and not acked.cancelled():
-        acked.exception()  # looked at: else it would be complained of
+        acked.exception()  # retrieved, or asyncio would log it as never retrieved
 
 
 def _verdict(message: Incoming) -> Stored | Exception:
     """What the answer to a publish means."""
     if message.headers and message.headers.get("Status") == "503":
-        return _NotTaken("no stream takes this subject")
+        return _NotTaken("no stream is bound to this subject")
     try:
         answer = from_json(message.data)
         error = answer.get("error")
         return Stored(answer["seq"], answer.get("duplicate", False)) if error is None else _refusal(error)
     except (ValueError, KeyError, AttributeError, TypeError):
-        return _TryAgain("somebody answered who is no stream")
+        return _TryAgain("the reply is not an acknowledgement of a stream")
 
 
 def _refusal(error: dict[str, object]) -> Exception:

@@ -57,16 +57,16 @@ async def ack_wait_of(bus: Bus, queue: Queue, give_up_after: float = WAIT_SECOND
 
 async def _ack_wait(bus: Bus, stream: str, consumer: str, give_up_after: float) -> float:
     js = bus.nc.jetstream(timeout=2)
-    has_said = False
+    has_logged = False
     give_up = time.monotonic() + give_up_after
     while time.monotonic() < give_up:
         try:
             info = await js.consumer_info(stream, consumer)
             return float(info.config.ack_wait or 30.0)
         except (TimeoutError, NatsError, NotFoundError, BadRequestError) as error:
-            if not has_said:
+            if not has_logged:
                 log.warning("waiting for consumer %s on %s (%s); `muster provision` makes it", consumer, stream, error)
-                has_said = True
+                has_logged = True
             await asyncio.sleep(0.25)
     raise Misconfigured(
         f"there is no consumer {consumer} on {stream} after {give_up_after:g} s; run `muster provision`"

@@ -102,7 +102,7 @@ class Tail:
     def _on_message(self, message: Incoming) -> None:
         live = live_entry(message)
         if live is None:
-            self.mark_gap()  # whoever it was, looking costs little
+            self.mark_gap()  # not the broker's, but looking costs little
             return
         if live.raw.sequence <= self.position:
             return

@@ -65,7 +65,7 @@ def start(service: str, instance: str) -> None:
 
 
 def stop() -> None:
-    """Send what is left. Blocks up to the exporter's timeout: call it in a thread."""
+    """Export what is left. Blocks up to the exporter's timeout: call it in a thread."""
     if _provider is not None:
         _provider.shutdown()
 

@@ -60,7 +60,7 @@ class Following:
     async def updates(self) -> AsyncGenerator[Update]:
         """Every entry of the wanted kinds, and the events between them; it never ends by itself.
 
-        Raises Invalid when nobody has heard of the request.
+        Raises Invalid when the request is unknown.
         """
         async with AsyncExitStack() as stack:
             await self._tail.open()

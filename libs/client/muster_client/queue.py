@@ -40,7 +40,7 @@ async def is_queued(bus: Bus, request_id: str) -> bool:
 
 
 async def check_known(bus: Bus, request_id: str) -> None:
-    """Refuse an id that has no log and is not in the queue: nothing will ever be heard of it."""
+    """Refuse an id that has no log and is not in the queue: it was never asked, or its log has aged out."""
     # What is answered between the first two looks has a log at the third: nobody acks a request without one.
     if await _has_log(bus, request_id) or await is_queued(bus, request_id) or await _has_log(bus, request_id):
         return

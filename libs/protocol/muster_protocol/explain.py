@@ -178,8 +178,8 @@ def _progress(state: RequestState, seen: Seen) -> str:
         by_status: dict[TaskStatus, list[str]] = {}
         for task in dispatched:
             by_status.setdefault(_dispatched(state, task, seen).status, []).append(task.spec.id)
-        said = [f"{_few(names)} {status.value}" for status, names in by_status.items()]
-        return f"{so_far}, {', '.join(said)}"
+        parts = [f"{_few(names)} {status.value}" for status, names in by_status.items()]
+        return f"{so_far}, {', '.join(parts)}"
     for task_id, task in state.tasks.items():
         if task.phase in (TaskPhase.DELAYED, TaskPhase.AWAITING_RETRY):
             wait = max(0.0, task.not_before - seen.now)

@@ -1,4 +1,4 @@
-"""Fields that nobody reads: passed over on the wire, but a mistake where a person asks."""
+"""Fields that no reader knows: ignored on the wire, but an error where a person asks."""
 
 import difflib
 from collections.abc import Iterable

@@ -13,7 +13,7 @@ class RepairedClient(Client):
     """A connection that proves what it flushed, can be cancelled, and gives a dead peer up at once."""
 
     async def flush(self, timeout: int = 10) -> None:
-        """nats-py writes its ping past its own buffer: what was published before must be written first, or the pong proves nothing."""
+        """nats-py writes its ping past its own buffer: without what is in it, the pong proves nothing."""
         await self._flush_pending(force_flush=True)  # before the ping
         await super().flush(timeout)
 

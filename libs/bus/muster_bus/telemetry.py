@@ -15,6 +15,8 @@ from opentelemetry import trace
 from opentelemetry.trace import Link, Span, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from muster_protocol.subjects import template_of
+
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
@@ -141,19 +143,24 @@ def span(
         yield started
 
 
+def name_of(operation: str, subject: str) -> str:
+    """The name of a span about a message, such as `publish tasks.{tag}`."""
+    return f"{operation} {template_of(subject)}"
+
+
 def failed(current: Span | None, reason: str) -> None:
     if current is not None:
         current.set_status(StatusCode.ERROR, reason)
 
 
-def attributes_of(operation: str, subject: str, template: str, request_id: str, **more: Any) -> dict[str, Any]:
+def attributes_of(operation: str, subject: str, request_id: str, **more: Any) -> dict[str, Any]:
     """The messaging conventions, in one place."""
     return {
         "messaging.system": "nats",
         "messaging.operation.name": operation,
         "messaging.operation.type": {"publish": "send", "process": "process"}[operation],
         "messaging.destination.name": subject,
-        "messaging.destination.template": template,
+        "messaging.destination.template": template_of(subject),
         "messaging.message.conversation_id": request_id,
         **more,
     }

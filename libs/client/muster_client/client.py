@@ -90,8 +90,10 @@ class Client:
         subject = subjects.requests(team)
         if request.id:
             await self._check_id(request_id, subject, request)
-        attributes = telemetry.attributes_of("publish", subject, "requests.{team}", request_id)
-        with telemetry.span("publish requests.{team}", telemetry.SpanKind.PRODUCER, attributes, root=request_id):
+        attributes = telemetry.attributes_of("publish", subject, request_id)
+        with telemetry.span(
+            telemetry.name_of("publish", subject), telemetry.SpanKind.PRODUCER, attributes, root=request_id
+        ):
             await self._store(request, request_id, team)
         self._remember(request_id)
         return request_id

@@ -30,6 +30,15 @@ STREAMS = {  # by the first token of the subjects that they store
     "errors": "ERRORS",
 }
 
+TEMPLATES = {  # what stands for the changing token of a subject, in traces
+    "requests": "requests.{team}",
+    "tasks": "tasks.{tag}",
+    "results": "results.{request_id}",
+    "events": "events.{request_id}",
+    "control": "control.{request_id}",
+    "errors": "errors",
+}
+
 
 def requests(team: str) -> str:
     return f"requests.{team}"
@@ -66,6 +75,11 @@ def stream_of(subject: str) -> str:
             return f"OBJ_{rest[0]}"
         case _:
             return STREAMS[first]
+
+
+def template_of(subject: str) -> str:
+    """A subject with its changing token named: there are as many of these as kinds of subject."""
+    return TEMPLATES[subject.partition(".")[0]]
 
 
 def last_token(subject: str) -> str:

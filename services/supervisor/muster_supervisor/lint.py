@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from muster_agent.team.file import Role, Team
+from muster_agent.team.schema import Role, Team
 from muster_protocol.fields import nearest
 from muster_protocol.messages import Budget
 from muster_protocol.plan import MAX_TASKS, Plan, TaskSpec, cycle_in, needs_of

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from muster_agent.models.port import Model
-from muster_agent.team.file import Team
+from muster_agent.team.schema import Team
 from muster_bus.background import supervised
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, Lease

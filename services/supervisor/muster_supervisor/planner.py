@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from muster_agent.budget import Limit, within_budget
 from muster_agent.models.port import NOTHING, Ask, Model, PlanBrief, require_complete
 from muster_agent.models.retry import ask_with_retry
-from muster_agent.team.file import Team
+from muster_agent.team.schema import Team
 from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.fields import check_supported
 from muster_protocol.messages import Request, Usage

@@ -5,7 +5,7 @@ import logging
 import time
 
 from muster_agent.models.port import Model
-from muster_agent.team.file import Team
+from muster_agent.team.schema import Team
 from muster_bus.connection import Bus, Incoming
 from muster_bus.lease import Delivery
 from muster_bus.log import RequestLog

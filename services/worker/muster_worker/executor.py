@@ -14,9 +14,11 @@ from muster_agent.budget import Limit, Meter
 from muster_agent.errors import BadOutput, ModelAway, OutOfBudget, Refused
 from muster_agent.functions import Context, call, load_function
 from muster_agent.loop import work
-from muster_agent.models.port import NOTHING, Model, WorkBrief, choose_model
-from muster_agent.team.file import FunctionRole, ModelRole, Role, Team
-from muster_agent.tools.tool import Tool, tools_for
+from muster_agent.models.choose import choose_model
+from muster_agent.models.port import NOTHING, Model, WorkBrief
+from muster_agent.team.schema import FunctionRole, ModelRole, Role, Team
+from muster_agent.tools.load import tools_for
+from muster_agent.tools.tool import Tool
 from muster_protocol.errors import MusterError, Terminal
 from muster_protocol.messages import Failure, Output, ResultStatus, Task, Usage
 

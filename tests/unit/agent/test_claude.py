@@ -8,17 +8,9 @@ import pytest
 from muster_agent.budget import Limit, Meter
 from muster_agent.errors import BadOutput, KeyRefused, ModelAway, OutOfBudget, Refused
 from muster_agent.loop import work
+from muster_agent.models.choose import choose_model
 from muster_agent.models.claude import Claude
-from muster_agent.models.port import (
-    Ask,
-    PlanBrief,
-    Price,
-    RefineBrief,
-    RoleCard,
-    WorkBrief,
-    choose_model,
-    require_complete,
-)
+from muster_agent.models.port import Ask, PlanBrief, Price, RefineBrief, RoleCard, WorkBrief, require_complete
 from muster_agent.tools.tool import tool_of
 from muster_protocol.errors import Terminal
 from muster_protocol.plan import Plan

@@ -12,7 +12,7 @@ from muster_agent.functions import Context
 from muster_agent.models.offline.model import Offline
 from muster_agent.models.offline.plan import plan_by_rules, subjects
 from muster_agent.models.port import Ask, ComposeBrief, PlanBrief, RefineBrief, RoleCard, WorkBrief
-from muster_agent.team.file import Team
+from muster_agent.team.schema import Team
 from muster_protocol.errors import Terminal
 from muster_protocol.messages import Output, Request, ResultStatus
 from muster_protocol.plan import Plan

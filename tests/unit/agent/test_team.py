@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from muster_agent.functions import load_function
-from muster_agent.team.file import FunctionRole, ModelRole, load_team
+from muster_agent.team.file import load_team
+from muster_agent.team.schema import FunctionRole, ModelRole
 from muster_protocol.errors import Invalid
 from tests.unit.agent.teams import CLOUD, FUNCTIONS, team
 

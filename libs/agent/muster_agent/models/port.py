@@ -3,16 +3,13 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from muster_agent.errors import BadOutput, KeyRefused, Refused
-from muster_protocol.errors import Invalid, Misconfigured
+from muster_agent.errors import BadOutput, Refused
 from muster_protocol.messages import Output, Usage
 
-DEFAULT_CLAUDE = "claude-sonnet-5-5"  # what `auto` means when there is a key
 MAX_TOKENS = 8192  # a worker's answer is a page or two; longer ones are better split into tasks
 Stop = Literal["end", "tools", "length", "refusal", "other"]
 
@@ -176,57 +173,3 @@ def require_complete(reply: Reply) -> Reply:
             raise Refused(f"the model declines this task: {reply.text or 'no reason given'}")
         case "other":
             raise BadOutput(f"the model stopped without an answer: {reply.text or 'no reason given'}")
-
-
-def choose_model(
-    name: str, env: Mapping[str, str], prices: Mapping[str, Price] | None = None, offline_seconds: float = 0.0
-) -> Model:
-    """`auto`, `offline` or a Claude model by its name. Without a key only `auto` goes offline, and says so."""
-    key = api_key(env)
-    match name:
-        case "offline":
-            return _offline(offline_seconds, "the offline model plans and works by rules; it is not an LLM")
-        case "auto" if not key:
-            return _offline(
-                offline_seconds,
-                "no ANTHROPIC_API_KEY: the offline model plans and works by rules; it is not an LLM",
-            )
-        case "auto":
-            return _claude(DEFAULT_CLAUDE, key, env, prices or {})
-        case _ if name.startswith("claude-"):
-            if not key:
-                raise KeyRefused(f"model {name} needs ANTHROPIC_API_KEY (or ANTHROPIC_API_KEY_FILE); or use offline")
-            return _claude(name, key, env, prices or {})
-        case _:
-            raise Invalid(f"unknown model {name!r}; known: auto, offline, claude-…", "model")
-
-
-def api_key(env: Mapping[str, str]) -> str:
-    """The key from the environment or from the file that it names; empty when there is none."""
-    if key := env.get("ANTHROPIC_API_KEY", "").strip():
-        return key
-    path = env.get("ANTHROPIC_API_KEY_FILE", "")
-    if not path:
-        return ""
-    try:
-        key = Path(path).read_text().strip()
-    except OSError as error:
-        raise Misconfigured(f"ANTHROPIC_API_KEY_FILE: {error}") from None
-    if not key:
-        raise Misconfigured(f"ANTHROPIC_API_KEY_FILE: {path} is empty")
-    return key
-
-
-def _offline(seconds: float, notice: str) -> Model:
-    from muster_agent.models.offline.model import Offline
-
-    return Offline(seconds_per_answer=seconds, notice=notice)
-
-
-def _claude(name: str, key: str, env: Mapping[str, str], prices: Mapping[str, Price]) -> Model:
-    # Imported here because anthropic costs two seconds and 70 MB that nobody without a key should pay.
-    try:
-        from muster_agent.models.claude import Claude
-    except ImportError as error:
-        raise Misconfigured(f"model {name} needs the package anthropic: pip install 'muster-agent[claude]'") from error
-    return Claude(name, key, base_url=env.get("ANTHROPIC_BASE_URL") or None, price=prices.get(name))

@@ -11,7 +11,9 @@ from muster_agent.functions import Context
 from muster_agent.team.file import load_team
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import ResultStatus
-from muster_worker.executor import Executor, Outcome, fitting
+from muster_worker.executor import Executor
+from muster_worker.outcome import Outcome
+from muster_worker.runners.model import output_of
 from tests.unit.agent.teams import FUNCTIONS, task, team
 
 HANDLERS = """
@@ -142,7 +144,7 @@ async def test_a_model_role_that_must_fill_a_schema_gives_an_object():
     assert "tall" in outcome.output["summary"]
     assert refused.error
     assert refused.error.is_final
-    assert fitting('```json\n{"size": 3}\n```', number) == {"size": 3}
+    assert output_of('```json\n{"size": 3}\n```', number) == {"size": 3}
 
 
 async def test_a_model_by_task_replaces_that_of_the_role_and_a_missing_key_is_final():

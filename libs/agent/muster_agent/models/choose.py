@@ -13,7 +13,7 @@ DEFAULT_CLAUDE = "claude-sonnet-5-5"  # what `auto` means when there is a key
 def choose_model(
     name: str, env: Mapping[str, str], prices: Mapping[str, Price] | None = None, offline_seconds: float = 0.0
 ) -> Model:
-    """`auto`, `offline` or a Claude model by its name. Without a key only `auto` goes offline, and says so."""
+    """The model for `auto`, `offline` or a Claude name. Without a key `auto` is the offline model, with a notice."""
     key = api_key(env)
     match name:
         case "offline":
@@ -34,7 +34,7 @@ def choose_model(
 
 
 def api_key(env: Mapping[str, str]) -> str:
-    """The key from the environment or from the file that it names; empty when there is none."""
+    """The key from the environment, or from the file that it names; empty if there is none."""
     if key := env.get("ANTHROPIC_API_KEY", "").strip():
         return key
     path = env.get("ANTHROPIC_API_KEY_FILE", "")
@@ -56,7 +56,7 @@ def _offline(seconds: float, notice: str) -> Model:
 
 
 def _claude(name: str, key: str, env: Mapping[str, str], prices: Mapping[str, Price]) -> Model:
-    # Imported here because anthropic costs two seconds and 70 MB that nobody without a key should pay.
+    # Imported here: anthropic takes two seconds and 70 MB, which a process without a key should not pay for.
     try:
         from muster_agent.models.claude import Claude
     except ImportError as error:

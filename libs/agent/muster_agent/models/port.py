@@ -32,7 +32,7 @@ NOTHING = Usage()
 
 @dataclass(frozen=True, slots=True)
 class RoleCard:
-    """What a planner may know about a role."""
+    """What a planner sees of a role."""
 
     name: str
     tags: tuple[str, ...]
@@ -41,7 +41,7 @@ class RoleCard:
 
 @dataclass(frozen=True, slots=True)
 class PlanBrief:
-    """Break a request into tasks for these roles. After a refused draft: the draft and what was wrong with it."""
+    """Break a request into tasks for these roles. After a refused draft it has the draft and its mistakes."""
 
     text: str
     roles: tuple[RoleCard, ...]
@@ -54,7 +54,7 @@ class PlanBrief:
 
 @dataclass(frozen=True, slots=True)
 class WorkBrief:
-    """Do one task. It holds neither the goal nor the plan nor the other roles: a worker needs none of them."""
+    """Do one task. A worker does not need the goal, the plan or the other roles, so they are not in it."""
 
     description: str
     persona: str = ""
@@ -64,7 +64,7 @@ class WorkBrief:
 
 @dataclass(frozen=True, slots=True)
 class RefineBrief:
-    """Say a failed task again so that the next attempt avoids the error."""
+    """Rewrite the description of a failed task so that the next attempt avoids the error."""
 
     description: str
     error: str
@@ -72,7 +72,7 @@ class RefineBrief:
 
 @dataclass(frozen=True, slots=True)
 class ComposeBrief:
-    """Make one answer of the tasks' outputs; `gaps` says what is missing."""
+    """Make one answer from the outputs of the tasks; `gaps` lists what is missing."""
 
     goal: str
     outputs: Mapping[str, Output]
@@ -85,7 +85,7 @@ Brief = PlanBrief | WorkBrief | RefineBrief | ComposeBrief
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """What a model is told about a tool."""
+    """What a model sees of a tool."""
 
     name: str
     description: str
@@ -94,7 +94,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """What a model wants done."""
+    """A call that a model asks for."""
 
     id: str
     name: str
@@ -103,7 +103,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What came of a tool call."""
+    """The output of one tool call."""
 
     call_id: str
     text: str
@@ -112,7 +112,7 @@ class ToolOutput:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model said. `native` is the provider's own form of it, passed back unchanged in the next turn."""
+    """The reply of a model. `native` is the provider's own form of it, sent back unchanged in the next turn."""
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -143,12 +143,12 @@ class Ask:
 
 
 def as_text(output: Output) -> str:
-    """An output as it stands in a text: as it is, or as JSON that people can read."""
+    """An output as text: a string as it is, anything else as indented JSON."""
     return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)
 
 
 class Model(Protocol):
-    """Who answers. `said` is what a person should be told about the choice; `price` is None when it is unknown."""
+    """A model. `notice` is what a person should be told about it; `price` is None when it is unknown."""
 
     @property
     def name(self) -> str: ...
@@ -163,7 +163,7 @@ class Model(Protocol):
 
 
 def require_complete(reply: Reply) -> Reply:
-    """The reply if it is whole; otherwise the reason why not."""
+    """The reply if it is complete; otherwise an error that says why not."""
     match reply.stop:
         case "end" | "tools":
             return reply

@@ -14,7 +14,7 @@ from muster_protocol.fields import nearest
 
 
 def load_team(path: Path | str) -> Team:
-    """Read a team file, or say which path in it is wrong."""
+    """Read a team file; what is wrong in it is an error with its path."""
     file = Path(path)
     try:
         raw: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
@@ -35,7 +35,7 @@ def team_of(raw: dict[str, Any], folder: Path, where: str = "team file") -> Team
         team = Team.model_validate({**raw, "folder": folder})
     except ValidationError as error:
         found = error.errors(include_url=False)
-        # A misspelt key is often also a missing one; the misspelling is what helps.
+        # A misspelt key is often also a missing one, and the misspelt name is the more useful error.
         first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
         raise Invalid(_reason(first), f"{where}: {_path(first)}") from None
     _check_names(team, where)
@@ -70,7 +70,7 @@ def _reason(error: ErrorDetails) -> str:
 
 
 def _path(error: ErrorDetails) -> str:
-    """Where it is, without the word by which pydantic tells the two kinds of role apart."""
+    """The path of an error, without the name that pydantic inserts for the kind of role."""
     loc = error["loc"]
     if len(loc) > 2 and loc[0] == "roles":
         loc = (*loc[:2], *loc[3:])

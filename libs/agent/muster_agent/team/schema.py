@@ -23,7 +23,7 @@ class Strict(BaseModel):
 
 
 class Limits(Strict):
-    """What holds where neither the request nor the task says otherwise."""
+    """The limits for whatever neither the request nor the task sets."""
 
     in_flight: int = Field(default=32, ge=1)
     deadline_seconds: float = Field(default=600, gt=0)
@@ -41,7 +41,7 @@ class SupervisorSpec(Strict):
 
 
 class RoleSpec(Strict):
-    """What every role has. Its name is always one of its tags."""
+    """What both kinds of role have. The name of a role is always one of its tags."""
 
     name: Tag
     tags: tuple[Tag, ...] = ()
@@ -50,14 +50,14 @@ class RoleSpec(Strict):
     timeout_seconds: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
-    def _is_tagged_by_its_name(self) -> Self:
+    def _add_name_to_tags(self) -> Self:
         if self.name not in self.tags:
             object.__setattr__(self, "tags", (self.name, *self.tags))  # frozen, and still being built
         return self
 
 
 class ModelRole(RoleSpec):
-    """A role that thinks with a model and its tools."""
+    """A role that uses a model with tools."""
 
     persona: str = ""
     model: str = "auto"
@@ -66,7 +66,7 @@ class ModelRole(RoleSpec):
 
     @field_validator("tools", mode="after")
     @classmethod
-    def _are_known(cls, tools: tuple[str, ...]) -> tuple[str, ...]:
+    def _refuse_unknown(cls, tools: tuple[str, ...]) -> tuple[str, ...]:
         for tool in tools:
             if ":" not in tool and tool not in BUILT_IN_TOOLS:
                 raise ValueError(f"unknown tool {tool!r}{nearest(tool, BUILT_IN_TOOLS)}, or package.module:function")
@@ -89,7 +89,7 @@ _Role = Annotated[Annotated[ModelRole, Case("model")] | Annotated[FunctionRole, 
 
 
 class Team(Strict):
-    """A supervisor's people. `folder` is where the file lies; the paths in it start there."""
+    """A supervisor and its roles. `folder` is where the file is; relative paths start there."""
 
     team: TeamName
     supervisor: SupervisorSpec = SupervisorSpec()
@@ -102,7 +102,7 @@ class Team(Strict):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Every tag that somebody serves, in the order of the file."""
+        """The tags of all roles, in the order of the file."""
         return tuple(dict.fromkeys(tag for role in self.roles for tag in role.tags))
 
     @property

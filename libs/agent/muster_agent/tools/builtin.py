@@ -14,6 +14,7 @@ from muster_protocol.plan import Frozen
 
 
 def built_in(name: str, team: Team) -> Tool:
+    """The built-in tool of this name, over the tables and the corpus of the team."""
     match name:
         case "calculate":
             return tool_of(calculate)

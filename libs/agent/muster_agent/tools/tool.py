@@ -1,4 +1,4 @@
-"""The tools of a role: a name, a schema and a function that takes checked arguments and returns text."""
+"""What a tool is: a name, a schema, and a function that takes checked arguments and returns text."""
 
 import inspect
 import json
@@ -12,19 +12,19 @@ from muster_agent.functions import call
 from muster_agent.models.port import ToolSpec
 from muster_protocol.errors import Invalid
 
-MAX_OUTPUT = 50_000  # characters; more would push the task itself out of a model's sight
+MAX_OUTPUT = 50_000  # characters; more would leave too little of the context window for the task
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something a role may do."""
+    """A function that a role's model may call."""
 
     spec: ToolSpec
     arguments: type[BaseModel]
     function: Callable[..., Any]
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Check the arguments, call the function, and give back its output as text."""
+        """Check the arguments, call the function, and return its output as text."""
         checked = self.arguments.model_validate(dict(arguments))
         values = {name: getattr(checked, name) for name in self.arguments.model_fields}
         output = await call(self.function, **values)
@@ -46,8 +46,8 @@ def tool_of(function: Callable[..., Any], description: str = "") -> Tool:
     return Tool(ToolSpec(function.__name__, text, schema), arguments, function)
 
 
-def explained(error: Exception) -> str:
-    """A tool's error in words that a model can act on."""
+def error_text(error: Exception) -> str:
+    """An error of a tool as text that a model can act on."""
     if not isinstance(error, ValidationError):
         return f"{type(error).__name__}: {error}"
     problems = (f"{'.'.join(str(p) for p in e['loc'])}: {e['msg']}" for e in error.errors(include_url=False))

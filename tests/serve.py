@@ -6,7 +6,7 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from muster_agent.models.port import choose_model
+from muster_agent.models.choose import choose_model
 from muster_agent.team.file import load_team
 from muster_bus import telemetry
 from muster_bus.connection import Bus

@@ -3,12 +3,11 @@
 import asyncio
 import signal
 
-from muster_agent.models.scripted import Scripted
 from muster_agent.team.file import load_team
 from muster_bus.read import read_subject
 from muster_bus.service import stop_within
 from muster_protocol.messages import AnswerStatus, ResultStatus
-from muster_supervisor.supervisor import Supervisor
+from muster_supervisor.intake import note_returned
 from muster_worker.events import Events
 from tests.flow.in_process import connected, next_deliveries, put_task, task_of
 from tests.harness import Muster
@@ -96,10 +95,9 @@ async def test_a_request_that_was_only_handed_back_unseen_is_no_poison(patient_m
     request = await muster.submit([{"id": "a"}])
     team = load_team(muster.folder / "team.yaml")
     async with connected(muster, "s0") as bus:
-        full = Supervisor(bus, team, Scripted([]))
         for _ in range(3):
             (delivery,) = await next_deliveries(muster, "REQUESTS", "s_default", 1, within=20)
-            await full.note_returned(delivery)
+            await note_returned(bus, team.team, delivery)
             delivery.lease.hand_back()
 
     await muster.start("supervisor", "s1")

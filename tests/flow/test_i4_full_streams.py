@@ -76,7 +76,7 @@ async def test_a_full_object_store_is_waited_for_by_the_task_that_needs_it_alone
     await muster.leave_room_for("OBJ_bodies", messages=1000)
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
-    assert "attendance" not in muster.said_by("s1")
+    assert "supervising it failed" not in muster.said_by("s1")
 
 
 async def test_a_task_that_waits_for_room_loses_no_attempt_meanwhile(muster: Muster) -> None:

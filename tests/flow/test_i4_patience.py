@@ -5,7 +5,7 @@ import time
 import pytest
 
 from muster_agent.errors import ModelAway
-from muster_agent.models.port import choose_model
+from muster_agent.models.choose import choose_model
 from muster_agent.models.scripted import Scripted
 from muster_protocol.messages import AnswerStatus, ResultStatus
 from muster_supervisor.decide import GiveAnswer, MakePlan, due

@@ -53,8 +53,9 @@ async def test_a_worker_says_which_attempt_it_has_settled(muster: Muster) -> Non
 
     request = await muster.submit([{"id": "a", "does": {"fail": "the disk is full", "times": 1}}])
 
-    for settled in ("attempt 1  failed", "attempt 2  done"):
-        await muster.until(lambda line=settled: f"✓ result  {request}/a  {line}" in muster.said_by("w1"), settled)
+    for sign, settled in (("✗", "attempt 1  failed: the disk is full"), ("✓", "attempt 2  done")):
+        line = f"{sign} result  {request}/a  {settled}"
+        await muster.until(lambda line=line: line in muster.said_by("w1"), settled)
 
 
 async def test_three_strikes_end_a_task_and_what_depends_on_it_while_the_rest_goes_on(muster: Muster) -> None:

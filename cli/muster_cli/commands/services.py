@@ -8,8 +8,9 @@ import socket
 from argparse import Namespace
 from collections.abc import Callable
 
-from muster_agent.models.port import choose_model
-from muster_agent.team.file import Team, load_team
+from muster_agent.models.choose import choose_model
+from muster_agent.team.file import load_team
+from muster_agent.team.schema import Team
 from muster_bus import settings, telemetry
 from muster_bus.connection import Bus
 from muster_bus.service import GRACE_SECONDS, Service, run_until_signal, set_up_logging

@@ -9,7 +9,7 @@ whoever reads it) and raises the reason. What is only repeated live is opened by
 all, so nothing is reported, and whoever reads the stream does that.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from muster_bus.bodies import MAX_INLINE
@@ -56,13 +56,24 @@ class Opened(NamedTuple, Generic[M]):
     body: M
 
 
-async def opened(bus: "Bus", message: Stored, kinds: Mapping[str, type[M]], request_id: str | None = None) -> Opened[M]:
-    """Open a stored message, fetching a body that lies elsewhere. Raises Invalid after it was reported."""
+async def opened(
+    bus: "Bus",
+    message: Stored,
+    kinds: Mapping[str, type[M]],
+    request_id: str | None = None,
+    check: Callable[[M], None] | None = None,
+) -> Opened[M]:
+    """Open a stored message, fetching a body that lies elsewhere. Raises Invalid after it was reported.
+
+    `check` is what its reader demands beyond the kind; it raises Invalid.
+    """
     try:
         sender, kind = check_headers(message, kinds)
         reference = (message.headers or {}).get(h.BODY_REF)
         body = kind.read(message.data if reference is None else await bus.bodies.get(reference))
         _check_request(message, body)
+        if check is not None:
+            check(body)
         return Opened(sender, body)
     except Invalid as reason:
         await bus.report(str(reason), message, request_id=request_id or (message.headers or {}).get(h.REQUEST_ID))

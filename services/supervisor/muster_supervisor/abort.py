@@ -3,10 +3,9 @@
 import asyncio
 import logging
 
-from muster_bus.topology import delete_message
-from muster_protocol import subjects
+from muster_bus.queues import delete_task
 from muster_protocol.errors import BrokerAway
-from muster_protocol.fold import TaskStatus
+from muster_protocol.fold import TaskPhase
 from muster_protocol.messages import Abort
 from muster_supervisor.owner import Owner
 
@@ -18,18 +17,8 @@ ABORT_SECONDS = 0.5  # a full CONTROL costs workers some useless work; it must n
 async def abort_attempts(owner: Owner, attempts: tuple[tuple[str, int], ...], reason: str) -> None:
     """Tell workers to stop these attempts; none named means all of the request."""
     message = Abort(request_id=owner.request_id, attempts=attempts, reason=reason)
-    which = "-".join(f"{task}.{number}" for task, number in attempts) or "all"
-    subject = subjects.control(owner.request_id)
-    message_id = f"{owner.request_id}.abort.{owner.term}.{which}"
     try:
-        await owner.bus.store(
-            subject,
-            message,
-            request_id=owner.request_id,
-            message_id=message_id,
-            give_up_after=ABORT_SECONDS,
-            carrier=owner.log.carrier,
-        )
+        await owner.bus.store(message, owner.origin(), give_up_after=ABORT_SECONDS, carrier=owner.log.carrier)
     except BrokerAway as error:
         log.warning("… request %s: the abort for its workers was not stored: %s", owner.request_id, error)
 
@@ -40,6 +29,6 @@ async def abort_request(owner: Owner, reason: str) -> None:
     waiting = [
         attempt.task_sequence
         for task in owner.state.tasks.values()
-        if task.status is TaskStatus.RUNNING and (attempt := task.attempts[-1]).task_sequence is not None
+        if task.phase is TaskPhase.RESERVED and (attempt := task.attempts[-1]).task_sequence is not None
     ]
-    await asyncio.gather(*(delete_message(owner.bus, "TASKS", sequence) for sequence in waiting))
+    await asyncio.gather(*(delete_task(owner.bus, sequence) for sequence in waiting))

@@ -2,13 +2,10 @@
 
 import time
 
-from muster_bus.read import Raw, read_subject
-from muster_bus.reported_ids import RECENT_SECONDS
-from muster_bus.reports import Source
-from muster_protocol import headers as h
+from muster_bus.receive import opened
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
-from muster_protocol.messages import CONTROL_KINDS, Cancel, Control, Decision
+from muster_protocol.messages import CONTROL_KINDS, Cancel, Decision
 from muster_supervisor.owner import Owner
 
 MAX_REASON = 2000  # characters: it is repeated in the log, the answer and the abort
@@ -57,29 +54,16 @@ class Controls:
 
 async def read_controls(owner: Owner, after: int) -> int:
     """Record a decision for each control message after this sequence; returns the last sequence that was read."""
-    subject = subjects.control(owner.request_id)
     after = max(after, owner.state.controls_seen)
-    for raw in await read_subject(owner.bus.nc, "CONTROL", subject, after, from_leader=True):
+    for raw in await owner.bus.read(subjects.control(owner.request_id), after, from_leader=True):
         after = raw.sequence
         try:
-            by, control = await _opened(owner, raw)
-        except Invalid as reason:
-            if owner.now() - raw.time < RECENT_SECONDS:  # older ones were reported when they came
-                source = Source.of_raw("CONTROL", raw)
-                await owner.bus.report(str(reason), source, request_id=owner.request_id)
-            continue
-        if isinstance(control, Cancel):
-            reason = control.reason[:MAX_REASON]
-            decision = Decision(decision="cancel", control_sequence=raw.sequence, by=by, reason=reason)
-            await owner.append(decision, f"{owner.request_id}.decision.{owner.term}.{raw.sequence}")
+            control = await opened(owner.bus, raw, CONTROL_KINDS, owner.request_id)
+        except Invalid:
+            continue  # the gate has reported it
+        if isinstance(control.body, Cancel):
+            reason = control.body.reason[:MAX_REASON]
+            await owner.append(
+                Decision(decision="cancel", control_sequence=raw.sequence, by=control.sender, reason=reason)
+            )
     return after
-
-
-async def _opened(owner: Owner, raw: Raw) -> tuple[str, Control]:
-    """The sender and the message; Invalid says why it cannot be used."""
-    by = h.require_sender(raw.headers)
-    kind = h.require_kind(raw.headers, CONTROL_KINDS)
-    control = kind.read(await owner.bus.body_of(raw.headers, raw.data))
-    if control.request_id != owner.request_id:
-        raise Invalid(f"the message is about {control.request_id}", "request_id")
-    return by, control

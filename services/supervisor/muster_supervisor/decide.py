@@ -1,15 +1,15 @@
 """Decides what to do next about a request: state and time in, steps out; no clock, no randomness, no I/O.
 
-`due` changes one thing in the state: `RequestState.advance` moves the timers that have run out.
+`due` changes one thing in the state: `advance` moves the timers that have run out.
 """
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from muster_protocol.fold import RequestState
+from muster_protocol.fold import RequestState, advance, next_timer
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
+from muster_protocol.retry import retry_delay
 
 MAX_RESERVE_SECONDS = 5.0  # the most that is kept back before a deadline to compose the answer
 MIN_USD = 1e-6  # less is a rounding error and pays for nothing
@@ -71,7 +71,7 @@ def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE) -> li
     """What to do now. The same state and time always give the same steps."""
     if state.answer is not None:
         return []
-    state.advance(now)
+    advance(state, now)
     ending = _ending(state, now)
     if ending is not None:
         return [ending]
@@ -89,7 +89,7 @@ def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE) -> li
 
 def next_time(state: RequestState) -> float | None:
     """When `due` may next return something new although no entry comes."""
-    times = [time for time in (state.next_timer(), last_moment(state)) if time is not None]
+    times = [time for time in (next_timer(state), last_moment(state)) if time is not None]
     return min(times, default=None)
 
 
@@ -102,7 +102,7 @@ def last_moment(state: RequestState) -> float | None:
 
 def status_of(state: RequestState) -> AnswerStatus:
     """The status of an answer that is given now."""
-    done = sum(task.status == "done" for task in state.tasks.values())
+    done = sum(task.phase == "done" for task in state.tasks.values())
     if not done:
         return AnswerStatus.FAILED
     return AnswerStatus.DONE if done == len(state.tasks) else AnswerStatus.PARTIAL
@@ -129,8 +129,10 @@ def _ending(state: RequestState, now: float) -> GiveAnswer | None:
 def _refinements(state: RequestState, now: float) -> Iterator[Refine]:
     """One for each failed task that may be tried again."""
     for task_id in state.awaiting_retry:
-        attempt = len(state.tasks[task_id].attempts) + 1
-        yield Refine(task_id, attempt, now + retry_delay(state.request_id, task_id, attempt))
+        task = state.tasks[task_id]
+        attempt = state.attempt_id(task_id, len(task.attempts) + 1)
+        error = task.result.error if task.result else None
+        yield Refine(task_id, attempt.attempt, now + retry_delay(attempt, error))
 
 
 def _dispatchable(state: RequestState, now: float, allowance: Allowance) -> Iterator[Reservation]:
@@ -165,14 +167,3 @@ def _timeout(state: RequestState, timeout_seconds: float, now: float) -> float:
 def _left(limit: float | None, used: float) -> float | None:
     """What is left of a limit; None when there is none."""
     return None if limit is None else limit - used
-
-
-RETRY_SECONDS = 0.5  # before the second attempt; doubles with each further one
-MAX_RETRY_SECONDS = 30.0
-
-
-def retry_delay(request_id: str, task_id: str, attempt: int) -> float:
-    """Seconds before an attempt: doubled each time; the jitter is a hash, so that a takeover computes the same."""
-    digest = hashlib.sha256(f"{request_id}.{task_id}.{attempt}".encode()).digest()
-    jitter = 0.75 + digest[0] / 255 / 2
-    return min(MAX_RETRY_SECONDS, RETRY_SECONDS * 2 ** (attempt - 2)) * jitter

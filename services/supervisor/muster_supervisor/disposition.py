@@ -3,8 +3,7 @@
 from enum import Enum
 
 from muster_bus.lease import Delivery
-from muster_bus.reports import Source
-from muster_bus.topology import has_message
+from muster_bus.queues import is_request_stored
 from muster_supervisor.owner import Owner
 
 
@@ -30,11 +29,11 @@ async def classify(owner: Owner) -> Disposition:
         return Disposition.OURS
     if state.request_sequence == delivery.sequence:
         return Disposition.STALE if state.delivery > delivery.number else Disposition.OURS
-    is_copy = await has_message(owner.bus, "REQUESTS", state.request_sequence)
+    is_copy = await is_request_stored(owner.bus, state.request_sequence)
     return Disposition.SETTLED if is_copy else Disposition.OURS
 
 
 async def report_reuse(owner: Owner, delivery: Delivery) -> None:
     """Report a request whose id was used before with another body: the answer to the first one stands."""
     reason = f"id: {owner.request_id} was used before for another request; its answer stands"
-    await owner.bus.report(reason, Source.of(delivery), request_id=owner.request_id)
+    await owner.bus.report(reason, delivery, request_id=owner.request_id)

@@ -6,6 +6,7 @@ import logging
 from muster_bus.connection import Bus, Incoming
 from muster_bus.lease import Delivery
 from muster_bus.log import RequestLog
+from muster_bus.receive import opened
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid, MusterError
@@ -18,6 +19,7 @@ from muster_supervisor.steps.answer import refuse_unread
 
 log = logging.getLogger("muster.supervisor")
 
+REQUESTS = {Request.kind: Request}
 RETURN_SECONDS = 1.0  # a hand-back that cannot be recorded by then counts as a take; it must not delay the hand-back
 
 
@@ -104,25 +106,16 @@ class Intake:
         """The request that was delivered; Invalid says why there is none or why it is not read."""
         if may_be_poison(delivery.number):
             await self._check_poison(delivery, request_id)
-        request = Request.read(await self._body(delivery))
-        self._check_deadline(request)
-        return request
+        request = await opened(self._resources.bus, delivery, REQUESTS, request_id, self._check_deadline)
+        return request.body
 
     async def _check_poison(self, delivery: Delivery, request_id: str) -> None:
         """Raise before the body is read, because reading it may be what kills."""
         known = RequestLog(self._resources.bus, request_id)
         await known.refresh(from_leader=True)
         if reason := poison_reason(known.state, delivery.number, is_read=False):
+            await self._resources.bus.report(reason, delivery, request_id=request_id)
             raise Invalid(reason)
-
-    async def _body(self, delivery: Delivery) -> bytes:
-        """The body; requests come from anywhere, so sender and kind may be missing, but not be wrong."""
-        headers = delivery.headers or {}
-        if h.SENDER in headers:
-            h.require_sender(headers)
-        if h.KIND in headers:
-            h.require_kind(headers, {Request.kind: Request})
-        return await self._resources.bus.body_of(delivery.headers, delivery.data)
 
     def _check_deadline(self, request: Request) -> None:
         """Raise if the request could outlive its log; our own client checks that, other senders may not."""
@@ -145,14 +138,7 @@ async def note_returned(bus: Bus, team: str, delivery: Delivery) -> None:
         request_sequence=delivery.sequence,
         handed_back=True,
     )
-    message_id = f"{request_id}.bounced.{note.instance}.{delivery.sequence}.{delivery.number}"
     try:
-        await bus.store(
-            subjects.results(request_id),
-            note,
-            request_id=request_id,
-            message_id=message_id,
-            give_up_after=RETURN_SECONDS,
-        )
+        await bus.store(note, bus.origin(request_id), give_up_after=RETURN_SECONDS)
     except MusterError as error:
         log.warning("← request %s: handed back, but that was not recorded: %s", request_id, error)

@@ -14,6 +14,7 @@ from muster_bus.log import RequestLog
 from muster_protocol.errors import MusterError
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, LogBody, PlanRecorded, Request, Taken, Usage
+from muster_protocol.sender import Origin
 from muster_supervisor.decide import last_moment
 
 log = logging.getLogger("muster.supervisor")
@@ -110,13 +111,11 @@ class Owner:
         """Begin a term: append `taken` and fold everything up to it, at the start as in a takeover."""
         if not self.lease.is_held:
             raise LeaseLost
-        instance, delivery = self.bus.sender.instance, self.delivery
-        message_id = f"{self.request_id}.taken.{instance}.{delivery.sequence}.{delivery.number}"
-        self.term = await self.log.append(self._taken(), message_id=message_id)
+        self.term = await self.log.append(self._taken())
 
     async def hand_back(self, delay_seconds: float) -> None:
         """End the term and return the request; the entry says that this take does not count as unproductive."""
-        await self.append(self._taken(handed_back=True), f"{self.request_id}.back.{self.term}")
+        await self.append(self._taken(handed_back=True))
         self.lease.hand_back(delay_seconds)
         log.info("← request %s  handed back", self.request_id)
 
@@ -124,12 +123,16 @@ class Owner:
         """Record that we survived our own earlier take, so that it does not count as unproductive."""
         before = self._taken(handed_back=True).model_copy(update={"delivery": self.delivery.number - 1})
         # Without a term: under ours it would end our term.
-        await self.log.append(before, message_id=f"{self.request_id}.lived.{self.term}")
+        await self.log.append(before)
 
-    async def append(self, body: LogBody, message_id: str) -> int:
+    def origin(self) -> Origin:
+        """We, under our term, as the writer of a message."""
+        return self.bus.origin(self.request_id, term=self.term)
+
+    async def append(self, body: LogBody) -> int:
         """Write under our term; the fold ignores the entry if another supervisor has the request by now."""
         self.check()
-        return await self.log.append(body, message_id=message_id, term=self.term)
+        return await self.log.append(body, term=self.term)
 
     async def compare_and_set(self, body: PlanRecorded | Answer) -> bool:
         """Write under our term if nothing came after what was read; False: something did, and was read."""

@@ -112,9 +112,9 @@ class Run:
         """Bring the request from wherever its log says it is to its answer."""
         owner = self.owner
         delivery = owner.delivery
-        attributes = telemetry.attributes_of("process", delivery.subject, "requests.{team}", owner.request_id)
+        attributes = telemetry.attributes_of("process", delivery.subject, owner.request_id)
         with telemetry.span(
-            "process requests.{team}",
+            telemetry.name_of("process", delivery.subject),
             telemetry.SpanKind.CONSUMER,
             {**attributes, "messaging.nats.delivery_count": delivery.number},
             carrier=delivery.headers or {},

@@ -9,7 +9,7 @@ from muster_agent.models.port import Model
 from muster_agent.team.schema import Team
 from muster_bus.connection import Bus
 from muster_bus.pull import Pull
-from muster_bus.topology import ack_wait_of, longest_deadline, supervisor_consumer
+from muster_bus.queues import ack_wait_of, longest_deadline, request_queue
 from muster_protocol import subjects
 from muster_supervisor.intake import Intake, note_returned
 from muster_supervisor.owner import Resources
@@ -36,14 +36,14 @@ class Supervisor:
 
     async def start(self) -> None:
         """Pull the team's requests, and listen to what people say about them."""
-        team, consumer = self._team.team, supervisor_consumer(self._team.team)
-        lease_seconds = await ack_wait_of(self.bus, "REQUESTS", consumer)
+        team, queue = self._team.team, request_queue(self._team.team)
+        lease_seconds = await ack_wait_of(self.bus, queue)
         resources = Resources(self.bus, self._team, self._model, asyncio.Semaphore(MODEL_SLOTS), lease_seconds)
         intake = self._intake = Intake(resources, await longest_deadline(self.bus))
         await self.bus.subscribe(subjects.ALL_CONTROL, intake.on_control)
         self.bus.on_reconnect(intake.on_reconnect)
         returned = partial(note_returned, self.bus, team)
-        self._pull = Pull(self.bus, "REQUESTS", [consumer], STARTING, lease_seconds, intake.take, returned)
+        self._pull = Pull(self.bus, queue, STARTING, lease_seconds, intake.take, returned)
         await self._pull.start()
         log.info("ready: team %s, model %s", team, self._model.name)
 

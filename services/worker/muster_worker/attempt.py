@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from muster_bus import telemetry
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
-from muster_bus.reports import Source
 from muster_protocol.messages import Task
 from muster_worker.events import Events
 from muster_worker.executor import Executor
@@ -22,8 +21,6 @@ from muster_worker.outcome import Outcome, failed, failure, reason_of
 from muster_worker.result import Results, log_name
 
 log = logging.getLogger("muster.worker")
-
-AttemptKey = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +33,6 @@ class Resources:
     results: Results
     events: Events
     stopping: asyncio.Event  # set when the worker begins to stop
-
-
-def key_of(task: Task) -> AttemptKey:
-    return (task.request_id, task.task_id, task.attempt)
 
 
 class RunningAttempt:
@@ -93,8 +86,8 @@ class RunningAttempt:
         if verdict is Verdict.POISON:
             error = failure("poison", f"taken {self.delivery.number - 1} times without a result", is_final=True)
             await self._store(failed("", error), 0.0)
-            text, source = f"task {self.task.message_id}: {error.message}", Source.of(self.delivery)
-            await self._resources.bus.report(text, source, request_id=self.task.request_id)
+            text = f"task {self.task.attempt_id}: {error.message}"
+            await self._resources.bus.report(text, self.delivery, request_id=self.task.request_id)
         self.delivery.lease.ack()
         log.info("■ task    %s  not run: %s", log_name(self.task), verdict.value)
 
@@ -107,9 +100,9 @@ class RunningAttempt:
         if not telemetry.is_sampled(carrier):
             await self._run()
             return
-        attributes = telemetry.attributes_of("process", delivery.subject, "tasks.{tag}", task.request_id)
+        attributes = telemetry.attributes_of("process", delivery.subject, task.request_id)
         with telemetry.span(
-            "process tasks.{tag}",
+            telemetry.name_of("process", delivery.subject),
             telemetry.SpanKind.CONSUMER,
             {**attributes, "messaging.nats.delivery_count": delivery.number, "muster.attempt": task.attempt},
             carrier=carrier,
@@ -143,7 +136,7 @@ class RunningAttempt:
             self.delivery.lease.ack()
             log.info("■ task    %s  stopped", log_name(self.task))
         elif self._resources.stopping.is_set():
-            await self._resources.events.handed_back(self.delivery, self.task.message_id)
+            await self._resources.events.handed_back(self.delivery, self.task.attempt_id)
             self.delivery.lease.hand_back()
             log.info("← task    %s  handed back", log_name(self.task))
         else:  # if it were handed back, it would be delivered again at once, without end

@@ -5,11 +5,11 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
 from muster_bus.connection import Incoming
-from muster_protocol import headers as h
-from muster_protocol import subjects
+from muster_bus.receive import open_live
+from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import CONTROL_KINDS, Abort
-from muster_worker.attempt import AttemptKey, RunningAttempt
+from muster_worker.attempt import RunningAttempt
 
 log = logging.getLogger("muster.worker")
 
@@ -20,7 +20,7 @@ MAY_ABORT = ("supervisor/", "coordinator/")
 class Control:
     """Stops the attempts that an abort names. Tasks of an aborted request that arrive later are not run."""
 
-    def __init__(self, running: Mapping[AttemptKey, RunningAttempt]) -> None:
+    def __init__(self, running: Mapping[AttemptId, RunningAttempt]) -> None:
         self._running = running
         self._cancelled: OrderedDict[str, None] = OrderedDict()
 
@@ -45,19 +45,16 @@ class Control:
 def abort_in(message: Incoming) -> Abort | None:
     """The abort that a control message carries, if its sender may give one."""
     try:
-        sender = h.require_sender(message.headers)
-        control = h.require_kind(message.headers, CONTROL_KINDS).read(message.data)
+        sender, control = open_live(message, CONTROL_KINDS)
     except Invalid as reason:
         log.debug("%s: ignored a control message: %s", message.subject, reason)
         return None
-    if control.request_id != subjects.last_token(message.subject):
-        return None  # the broker checks who may publish on a subject, but not which request the body names
     if not isinstance(control, Abort):
         return None  # a cancel is only a wish: the owner decides on it in the log, and then sends an abort
     return control if sender.startswith(MAY_ABORT) else None
 
 
-def stopped_by(abort: Abort, running: Iterable[AttemptKey]) -> list[AttemptKey]:
+def stopped_by(abort: Abort, running: Iterable[AttemptId]) -> list[AttemptId]:
     """The running attempts that an abort is meant for: those that it lists, or all of its request if it lists none."""
-    listed = {(abort.request_id, *attempt) for attempt in abort.attempts}
-    return [key for key in running if (key in listed if listed else key[0] == abort.request_id)]
+    listed = abort.attempt_ids
+    return [attempt for attempt in running if (attempt in listed if listed else attempt.request_id == abort.request_id)]

@@ -7,11 +7,13 @@ from muster_agent.functions import Context
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_protocol import headers as h
-from muster_protocol import subjects
-from muster_protocol.errors import MusterError
-from muster_protocol.messages import HandedBack, Message, Progress, Started, Task, ToolUsed
+from muster_protocol.attempt_id import AttemptId
+from muster_protocol.errors import Invalid, MusterError
+from muster_protocol.messages import Event, HandedBack, Progress, Started, Task, ToolUsed
 
 log = logging.getLogger("muster.worker")
+
+NOTE_SECONDS = 1.0  # a hand-back that cannot be noted by then counts as a take
 
 
 class Events:
@@ -22,55 +24,50 @@ class Events:
 
     def started(self, task: Task, delivery: Delivery, role: str) -> None:
         started = Started(
-            request_id=task.request_id,
-            task_id=task.task_id,
-            attempt=task.attempt,
+            **task.attempt_id._asdict(),
             worker=self._bus.sender.instance,
             role=role,
             delivery=delivery.number,
             task_sequence=delivery.sequence,
         )
-        self._publish(started, task)
+        self._publish(started)
 
     def context(self, task: Task) -> Context:
         """What a role gets beside its task: its inputs, and functions that publish how it goes."""
 
         def progress(text: str) -> None:
-            event = Progress(request_id=task.request_id, task_id=task.task_id, attempt=task.attempt, text=text)
-            self._publish(event, task)
+            event = Progress(**task.attempt_id._asdict(), text=text)
+            self._publish(event)
 
         def tool_used(tool: str, seconds: float, error: str | None) -> None:
             used = ToolUsed(
-                request_id=task.request_id,
-                task_id=task.task_id,
-                attempt=task.attempt,
+                **task.attempt_id._asdict(),
                 tool=tool,
                 seconds=round(seconds, 4),
                 error=error,
             )
-            self._publish(used, task)
+            self._publish(used)
 
         return Context(task.context, progress, tool_used)
 
     async def returned_unread(self, delivery: Delivery) -> None:
         """Store the note for a task that was handed back before it was read: its message id names the attempt."""
-        await self.handed_back(delivery, (delivery.headers or {}).get(h.MESSAGE_ID, ""))
-
-    async def handed_back(self, delivery: Delivery, message_id: str) -> None:
-        """Store a note, so that this delivery of the attempt is not counted as one without a result."""
-        request_id, _, of_request = message_id.partition(".")
-        task_id, _, attempt = of_request.rpartition(".")
+        message_id = (delivery.headers or {}).get(h.MESSAGE_ID, "")
         try:
-            fields = {"request_id": request_id, "task_id": task_id, "attempt": attempt}
-            instance = self._bus.sender.instance
-            note = HandedBack.of({**fields, "worker": instance, "delivery": delivery.number})
-            back = f"{message_id}.back.{instance}.{delivery.number}"
-            subject = subjects.events(request_id)
-            await self._bus.store(subject, note, request_id=request_id, message_id=back, give_up_after=1.0)
-        except MusterError as error:
+            attempt = AttemptId.parse(message_id)
+        except Invalid as error:
             log.warning("… task    %s  the note of its hand-back was not stored: %s", message_id, error)
+            return
+        await self.handed_back(delivery, attempt)
 
-    def _publish(self, event: Message, task: Task) -> None:
-        message_id = f"{task.message_id}.{event.kind}.{self._bus.sender.instance}.{time.monotonic_ns()}"
-        subject = subjects.events(task.request_id)
-        self._bus.tell(subject, event, request_id=task.request_id, message_id=message_id)
+    async def handed_back(self, delivery: Delivery, attempt: AttemptId) -> None:
+        """Store a note, so that this delivery of the attempt is not counted as one without a result."""
+        instance = self._bus.sender.instance
+        note = HandedBack(**attempt._asdict(), worker=instance, delivery=delivery.number)
+        try:
+            await self._bus.store(note, self._bus.origin(attempt.request_id), give_up_after=NOTE_SECONDS)
+        except MusterError as error:
+            log.warning("… task    %s  the note of its hand-back was not stored: %s", attempt, error)
+
+    def _publish(self, event: Event) -> None:
+        self._bus.announce(event, self._bus.origin(event.request_id, nonce=str(time.monotonic_ns())))

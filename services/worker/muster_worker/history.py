@@ -6,13 +6,14 @@ from enum import Enum
 
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
-from muster_bus.read import read_subject
+from muster_bus.receive import open_live
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import Entry
 from muster_protocol.messages import Answer, HandedBack, Result, ResultStatus, Task
 
+_HAND_BACKS = {HandedBack.kind: HandedBack}
 FRESH_SECONDS = 3.0  # a task that arrives later than this after its reservation is looked up
 MAX_TAKES = 3  # deliveries without a result or a clean hand-back; at the next one the task is poison
 
@@ -81,11 +82,10 @@ async def is_poison(bus: Bus, task: Task, delivery: int) -> bool:
     if delivery <= MAX_TAKES:
         return False
     handed_back = 0
-    for raw in await read_subject(bus.nc, "EVENTS", subjects.events(task.request_id), from_leader=True):
-        if raw.headers.get(h.KIND) == HandedBack.kind:
-            try:
-                note = HandedBack.read(raw.data)
-            except Invalid:
-                continue  # an unreadable note counts for nothing
-            handed_back += (note.task_id, note.attempt) == (task.task_id, task.attempt)
+    for raw in await bus.read(subjects.events(task.request_id), from_leader=True):
+        try:
+            note = open_live(raw, _HAND_BACKS).body
+        except Invalid:
+            continue  # another kind of event, or one that counts for nothing
+        handed_back += note.attempt_id == task.attempt_id
     return delivery - 1 - handed_back >= MAX_TAKES

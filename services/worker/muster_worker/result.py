@@ -5,9 +5,7 @@ import logging
 
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
-from muster_protocol import subjects
 from muster_protocol.errors import Invalid, Retryable
-from muster_protocol.headers import Sender
 from muster_protocol.messages import Result, Task
 from muster_worker.outcome import Outcome, too_large
 
@@ -33,18 +31,10 @@ class Results:
 
     async def _store(self, task: Task, delivery: Delivery, outcome: Outcome, seconds: float) -> None:
         result = self._result(task, delivery, outcome, seconds)
-        sender = Sender("worker", self._bus.sender.instance, outcome.role)
-        subject = subjects.results(task.request_id)
+        origin = self._bus.origin(task.request_id, role=outcome.role)
         while True:
             try:
-                await self._bus.store(
-                    subject,
-                    result,
-                    request_id=task.request_id,
-                    message_id=result.message_id,
-                    carrier=delivery.headers,
-                    sender=sender,
-                )
+                await self._bus.store(result, origin, carrier=delivery.headers)
             except Retryable as reason:
                 log.warning("… result  %s  not stored yet: %s", log_name(task), reason)
                 await asyncio.sleep(RETRY_SECONDS)

@@ -8,13 +8,13 @@ from muster_bus.background import supervised
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull
-from muster_bus.reports import Source
-from muster_bus.topology import ack_wait_of, worker_consumer
-from muster_protocol import headers as h
+from muster_bus.queues import ack_wait_of, task_queue
+from muster_bus.receive import opened
 from muster_protocol import subjects
+from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import Task
-from muster_worker.attempt import AttemptKey, Resources, RunningAttempt, key_of
+from muster_worker.attempt import Resources, RunningAttempt
 from muster_worker.control import Control
 from muster_worker.events import Events
 from muster_worker.executor import Executor
@@ -24,6 +24,7 @@ from muster_worker.result import Results
 
 log = logging.getLogger("muster.worker")
 
+TASKS = {Task.kind: Task}
 STARTED_AFTER_SECONDS = 0.02  # for a shorter attempt its result is event enough
 HAND_BACK_SECONDS = 4.0  # for the attempts that a stop interrupts: a role may clean up, and a note has a second
 
@@ -35,7 +36,7 @@ class Worker:
         self.bus = bus
         self._executor = executor
         self._slots = slots
-        self._running: dict[AttemptKey, RunningAttempt] = {}
+        self._running: dict[AttemptId, RunningAttempt] = {}
         self._stopping = asyncio.Event()
         self._pull: Pull | None = None
         self._announcing: asyncio.Task[None] | None = None
@@ -50,12 +51,12 @@ class Worker:
         return self._pull.last_turn_at if self._pull is not None else time.monotonic()
 
     async def start(self) -> None:
-        consumers = [worker_consumer(tag) for tag in self._executor.tags]
-        ack_wait = min([await ack_wait_of(self.bus, "TASKS", consumer) for consumer in consumers])
+        queue = task_queue(self._executor.tags)
+        ack_wait = await ack_wait_of(self.bus, queue)
         await self.bus.subscribe(subjects.ALL_CONTROL, self._control.on_message)
         self._history.ack_wait = ack_wait
         note = self._events.returned_unread
-        self._pull = Pull(self.bus, "TASKS", consumers, self._slots, ack_wait, self._take, note)
+        self._pull = Pull(self.bus, queue, self._slots, ack_wait, self._take, note)
         await self._registry.start()
         self.bus.on_reconnect(self._on_reconnect)
         await self._on_reconnect()
@@ -90,7 +91,7 @@ class Worker:
             raise
         if task is None:
             return
-        key = key_of(task)
+        key = task.attempt_id
         known = self._running.get(key)
         if known is not None:
             known.on_redelivery(delivery)
@@ -102,14 +103,10 @@ class Worker:
             del self._running[key]
 
     async def _open(self, delivery: Delivery) -> Task | None:
-        """The task in a delivery; one that cannot be read is reported and acked."""
+        """The task in a delivery; one that cannot be read, and was reported, is acked."""
         try:
-            h.require_sender(delivery.headers)
-            h.require_kind(delivery.headers, {Task.kind: Task})
-            return Task.read(await self.bus.body_of(delivery.headers, delivery.data))
-        except Invalid as reason:
-            source = Source.of(delivery)
-            await self.bus.report(str(reason), source, request_id=(delivery.headers or {}).get(h.REQUEST_ID))
+            return (await opened(self.bus, delivery, TASKS)).body
+        except Invalid:
             delivery.lease.ack()
             return None
 

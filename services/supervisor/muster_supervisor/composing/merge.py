@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from muster_agent.models.port import as_text
-from muster_protocol.fold import RequestState, TaskState, TaskStatus
+from muster_protocol.fold import RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Output, Usage
 
 CUT_CHARACTERS = 100_000  # what is left of a text that is too long for one message
@@ -25,8 +25,8 @@ def final_tasks(state: RequestState) -> dict[str, TaskState]:
     return {
         task_id: task
         for task_id, task in state.tasks.items()
-        if task.status is TaskStatus.DONE
-        and not any(state.tasks[other].status is TaskStatus.DONE for other in task.dependents)
+        if task.phase is TaskPhase.DONE
+        and not any(state.tasks[other].phase is TaskPhase.DONE for other in task.dependents)
     }
 
 
@@ -35,7 +35,7 @@ def gaps(state: RequestState) -> tuple[str, ...]:
     return tuple(
         f"{task_id} {_word(task)}" + (f": {task.reason}" if task.reason else "")
         for task_id, task in state.tasks.items()
-        if task.status is not TaskStatus.DONE
+        if task.phase is not TaskPhase.DONE
     )
 
 
@@ -69,14 +69,14 @@ def output_of(task: TaskState) -> Output:
 def _word(task: TaskState) -> str:
     """How a task that is not done stands, in words for people."""
     return {
-        TaskStatus.FAILED: "failed",
-        TaskStatus.SKIPPED: "was skipped",
-        TaskStatus.RUNNING: "was still running",
-    }.get(task.status, "was to be tried again" if task.attempts else "was not started")
+        TaskPhase.FAILED: "failed",
+        TaskPhase.SKIPPED: "was skipped",
+        TaskPhase.RESERVED: "was still running",
+    }.get(task.phase, "was to be tried again" if task.attempts else "was not started")
 
 
 def _nothing(state: RequestState, reason: str) -> str:
     """The text when no task finished: why the request ended, and the first task that failed."""
-    failed = next((task for task in state.tasks.values() if task.status is TaskStatus.FAILED), None)
+    failed = next((task for task in state.tasks.values() if task.phase is TaskPhase.FAILED), None)
     because = f"{failed.spec.id} failed after {len(failed.attempts)} attempts: {failed.reason}" if failed else ""
     return "No task finished. " + "; ".join(part for part in (reason, because) if part)

@@ -11,7 +11,6 @@ from muster_bus import telemetry
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.log import RequestLog
-from muster_bus.reports import Source
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid, Retryable
 from muster_protocol.messages import Answer, AnswerStatus
@@ -61,15 +60,14 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
 
 async def refuse(owner: Owner, reason: str) -> None:
     """Report a request that cannot be carried out, and answer it without the model, which may be what fails."""
-    await owner.bus.report(reason, Source.of(owner.delivery), request_id=owner.request_id)
+    await owner.bus.report(reason, owner.delivery, request_id=owner.request_id)
     await give_answer(owner, GiveAnswer(AnswerStatus.FAILED, reason, is_plain=True))
 
 
 async def refuse_unread(bus: Bus, delivery: Delivery, reason: str) -> None:
-    """Report and answer a delivery that holds no usable request, so that nobody can own it."""
+    """Answer a delivery that holds no usable request, so that nobody can own it. The reason was reported."""
     request_id = h.request_id_of(delivery.headers, delivery.sequence, delivery.data)
     request_hash = h.request_hash(delivery.subject, delivery.headers, delivery.data)
-    await bus.report(reason, Source.of(delivery), request_id=request_id)
     known = RequestLog(bus, request_id)
     await known.refresh(from_leader=True)
     while known.state.answer is None and known.state.request_hash in ("", request_hash):  # again after a lost write

@@ -7,7 +7,6 @@ from functools import partial
 
 from muster_bus import telemetry
 from muster_bus.publish import Outgoing, Stored
-from muster_protocol import subjects
 from muster_protocol.errors import Invalid, Retryable, Terminal
 from muster_protocol.fold import Attempt, TaskState
 from muster_protocol.messages import Dispatch, Dispatched, Failure, Reserved, Task
@@ -23,9 +22,7 @@ LARGE_RETRY_SECONDS = 1.0  # before a large message is tried again that the obje
 
 async def dispatch(owner: Owner, step: DispatchTasks) -> None:
     """Reserve the attempts, then publish those that the fold gives us."""
-    first = step.attempts[0]
-    message_id = f"{owner.request_id}.reserved.{owner.term}.{first.task_id}.{first.attempt}"
-    sequence = await owner.append(Reserved(attempts=step.attempts), message_id)
+    sequence = await owner.append(Reserved(attempts=step.attempts))
     owner.check()
     reserved = [(owner.state.tasks[r.task_id], r.attempt) for r in step.attempts]
     ours = [
@@ -51,10 +48,8 @@ async def publish(owner: Owner, attempts: list[tuple[TaskState, Attempt]]) -> No
         for (task, attempt, _), where in zip(outgoing, stored, strict=True)
         if where is not None
     )
-    if not notes:
-        return
-    message_id = f"{owner.request_id}.dispatched.{owner.term}.{notes[0].task_id}.{notes[0].attempt}"
-    await _record(owner, Dispatched(attempts=notes), message_id)
+    if notes:
+        await _record(owner, Dispatched(attempts=notes))
 
 
 async def _stored(owner: Owner, outgoing: list[tuple[TaskState, Attempt, Outgoing]]) -> list[Stored | None]:
@@ -91,11 +86,11 @@ async def publish_again(owner: Owner) -> None:
     await publish(owner, [(task, task.attempts[-1]) for task in tasks])
 
 
-async def _record(owner: Owner, dispatched: Dispatched, message_id: str) -> None:
+async def _record(owner: Owner, dispatched: Dispatched) -> None:
     """Write where the messages are, unless all results are there: then nobody will look for the messages."""
     attempts = (owner.state.tasks[note.task_id].attempts[note.attempt - 1] for note in dispatched.attempts)
     if any(attempt.result is None for attempt in attempts):
-        await owner.append(dispatched, message_id)
+        await owner.append(dispatched)
 
 
 async def _all_outgoing(
@@ -125,19 +120,13 @@ async def _publish_later(owner: Owner, task: TaskState, attempt: Attempt) -> Non
 
 
 async def _outgoing(owner: Owner, task: TaskState, attempt: Attempt) -> Outgoing:
-    message = _task(owner, task, attempt)
-    subject = subjects.tasks(message.tag)
+    message, origin = _task(owner, task, attempt), owner.bus.origin(owner.request_id)
     if not telemetry.is_recording():
-        return await _prepared(owner, subject, message)
-    attributes = telemetry.attributes_of("publish", subject, "tasks.{tag}", owner.request_id)
-    with telemetry.span("publish tasks.{tag}", telemetry.SpanKind.PRODUCER, attributes):
-        return await _prepared(owner, subject, message)
-
-
-async def _prepared(owner: Owner, subject: str, message: Task) -> Outgoing:
-    return await owner.bus.outgoing(
-        subject, message, request_id=owner.request_id, message_id=message.message_id, carrier=owner.log.carrier
-    )
+        return await owner.bus.outgoing(message, origin, owner.log.carrier)
+    subject = message.subject_for(origin)
+    attributes = telemetry.attributes_of("publish", subject, owner.request_id)
+    with telemetry.span(telemetry.name_of("publish", subject), telemetry.SpanKind.PRODUCER, attributes):
+        return await owner.bus.outgoing(message, origin, owner.log.carrier)
 
 
 def _task(owner: Owner, task: TaskState, attempt: Attempt) -> Task:

@@ -28,5 +28,4 @@ async def fail_attempt(owner: Owner, task_id: str, attempt: int, failure: Failur
         role=owner.state.tasks[task_id].spec.tag or "",
         seconds=seconds,
     )
-    # The term is in the id: what we wrote under an earlier one does not count and must not make this a duplicate.
-    await owner.append(result, f"{result.message_id}.{owner.term}")
+    await owner.append(result)

@@ -48,4 +48,4 @@ async def _revise(owner: Owner, step: Refine) -> None:
         reason=task.reason or "",
         usage=usage,
     )
-    await owner.append(revision, f"{owner.request_id}.revision.{owner.term}.{step.task_id}.{step.attempt}")
+    await owner.append(revision)

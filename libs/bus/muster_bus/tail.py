@@ -119,4 +119,4 @@ class Tail:
 
 def _number(headers: dict[str, str], name: str) -> int:
     text = headers.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1
+    return int(text) if subjects.is_number(text) else -1

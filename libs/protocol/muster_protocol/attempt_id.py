@@ -3,7 +3,7 @@
 from typing import NamedTuple, Self
 
 from muster_protocol.errors import Invalid
-from muster_protocol.subjects import is_id
+from muster_protocol.subjects import is_id, is_number
 
 
 class AttemptId(NamedTuple):
@@ -19,8 +19,8 @@ class AttemptId(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Self:
         """The attempt that a task message's id names: ids have no dots, so there is one way to read it."""
-        request_id, task_id, attempt, *more = [*text.split("."), "", ""]
-        is_number = attempt.isascii() and attempt.isdigit() and len(attempt) < 19
-        if any(more) or not (is_id(request_id) and is_id(task_id) and is_number):
-            raise Invalid(f"{text[:200]!r} is not <request>.<task>.<attempt>", "message id")
-        return cls(request_id, task_id, int(attempt))
+        match text.split("."):
+            case [request_id, task_id, attempt] if is_id(request_id) and is_id(task_id) and is_number(attempt):
+                return cls(request_id, task_id, int(attempt))
+            case _:
+                raise Invalid(f"{text[:200]!r} is not <request>.<task>.<attempt>", "message id")

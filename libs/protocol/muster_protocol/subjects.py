@@ -90,6 +90,11 @@ def is_id(text: str) -> bool:
     return re.fullmatch(ID_PATTERN[1:-1], text) is not None
 
 
+def is_number(text: str) -> bool:
+    """Whether it is a whole number that fits into 64 bits, in plain digits."""
+    return text.isascii() and text.isdigit() and len(text) < 19
+
+
 def as_id(text: str) -> str:
     """An id stays as it is; any other text is hashed to one, so that it can never break a subject."""
     return text if is_id(text) else hashlib.sha256(text.encode()).hexdigest()[:32]

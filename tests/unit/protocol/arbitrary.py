@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from muster_protocol.fold import Entry, RequestState, TaskStatus
+from muster_protocol.fold import Entry, RequestState, TaskPhase, apply
 from muster_protocol.messages import (
     AnswerStatus,
     Budget,
@@ -115,7 +115,7 @@ def _sensible(draw: st.DrawFn, state: RequestState) -> LogBody:
         return taken("s1")
     if state.plan_entry is None:
         return plan_entry(draw(plans()))
-    running = [(t, len(task.attempts)) for t, task in state.tasks.items() if task.status is TaskStatus.RUNNING]
+    running = [(t, len(task.attempts)) for t, task in state.tasks.items() if task.phase is TaskPhase.RESERVED]
     ended = [(t, len(task.attempts)) for t, task in state.tasks.items() if task.result is not None]
     moves: list[LogBody] = [
         *(result(t, n, worker="w2", tokens=5) for t, n in ended),
@@ -125,11 +125,7 @@ def _sensible(draw: st.DrawFn, state: RequestState) -> LogBody:
         *(failure(t, n, is_final=True) for t, n in running),
         *(dispatched((t, n)) for t, n in running),
         *(revision(t, len(state.tasks[t].attempts) + 1, not_before=1_050.0) for t in state.awaiting_retry),
-        *(
-            reserved((t, len(task.attempts) + 1))
-            for t, task in state.tasks.items()
-            if task.status is TaskStatus.DELAYED
-        ),
+        *(reserved((t, len(task.attempts) + 1)) for t, task in state.tasks.items() if task.phase is TaskPhase.DELAYED),
     ]
     return draw(st.sampled_from(moves or [answer()]))
 
@@ -143,7 +139,7 @@ def logs(draw: st.DrawFn) -> list[Entry]:
         Entry(2, 1_000.1, SENDERS[0], 1, plan_entry(draw(plans()))),
     ][: draw(st.sampled_from((0, 1, 2, 2, 2)))]
     for entry in entries:
-        state.apply(entry)
+        apply(state, entry)
     terms = [0]
     sequence, time = 2, 1_000.1
     length = draw(st.sampled_from((4, 12, 30)))
@@ -155,6 +151,6 @@ def logs(draw: st.DrawFn) -> list[Entry]:
         if chance % 4 == 3:
             term, sender = draw(st.sampled_from(terms)), draw(st.sampled_from(SENDERS))
         entries.append(Entry(sequence, time, sender, term, body))
-        state.apply(entries[-1])
+        apply(state, entries[-1])
         terms.append(state.term)
     return entries

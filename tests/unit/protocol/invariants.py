@@ -1,6 +1,6 @@
 """What is true of every state, whatever the log holds: the counts and sets agree with the tasks."""
 
-from muster_protocol.fold import TERMINAL, RequestState, TaskStatus
+from muster_protocol.fold import FINAL, RequestState, TaskPhase, advance, next_timer
 
 CLOSE = 1e-6
 
@@ -8,39 +8,39 @@ CLOSE = 1e-6
 def assert_sound(state: RequestState) -> None:
     _assert_counts(state)
     for task_id, task in state.tasks.items():
-        done = [state.tasks[need].status is TaskStatus.DONE for need in dict.fromkeys(task.spec.dependencies)]
+        done = [state.tasks[need].phase is TaskPhase.DONE for need in dict.fromkeys(task.spec.dependencies)]
         assert [attempt.number for attempt in task.attempts] == list(range(1, len(task.attempts) + 1))
         assert all(attempt.result is not None for attempt in task.attempts[:-1])
         assert len(task.attempts) <= task.max_attempts
         assert task.missing == done.count(False)
-        if task.attempts or task.status is TaskStatus.READY:
+        if task.attempts or task.phase is TaskPhase.READY:
             assert all(done), f"{task_id} runs before its dependencies are done"
-        if task.status is TaskStatus.DONE:
+        if task.phase is TaskPhase.DONE:
             assert task.result is not None
             assert task.result.status.value == "done"
-        if task.status is TaskStatus.SKIPPED:
-            ended = [state.tasks[need].status for need in task.spec.dependencies]
-            assert TaskStatus.FAILED in ended or TaskStatus.SKIPPED in ended
+        if task.phase is TaskPhase.SKIPPED:
+            ended = [state.tasks[need].phase for need in task.spec.dependencies]
+            assert TaskPhase.FAILED in ended or TaskPhase.SKIPPED in ended
 
 
 def _assert_counts(state: RequestState) -> None:
     tasks = state.tasks.items()
-    running = [task.attempts[-1] for _, task in tasks if task.status is TaskStatus.RUNNING]
+    running = [task.attempts[-1] for _, task in tasks if task.phase is TaskPhase.RESERVED]
     assert state.in_flight == len(running)
     assert all(attempt.result is None for attempt in running)
     assert state.tokens_set_aside == sum(attempt.tokens or 0 for attempt in running)
     assert abs(state.usd_set_aside - sum(attempt.usd or 0.0 for attempt in running)) < CLOSE
-    assert state.open_tasks == sum(task.status not in TERMINAL for _, task in tasks)
-    assert set(state.ready) == {task_id for task_id, task in tasks if task.status is TaskStatus.READY}
-    assert set(state.awaiting_retry) == {task_id for task_id, task in tasks if task.status is TaskStatus.STRUCK}
-    assert set(state.expired) <= {task_id for task_id, task in tasks if task.status is TaskStatus.RUNNING}
-    assert set(state.dispatch_unconfirmed) <= {task_id for task_id, task in tasks if task.status is TaskStatus.RUNNING}
+    assert state.open_tasks == sum(task.phase not in FINAL for _, task in tasks)
+    assert set(state.ready) == {task_id for task_id, task in tasks if task.phase is TaskPhase.READY}
+    assert set(state.awaiting_retry) == {task_id for task_id, task in tasks if task.phase is TaskPhase.AWAITING_RETRY}
+    assert set(state.expired) <= {task_id for task_id, task in tasks if task.phase is TaskPhase.RESERVED}
+    assert set(state.dispatch_unconfirmed) <= {task_id for task_id, task in tasks if task.phase is TaskPhase.RESERVED}
 
 
 def overview(state: RequestState, now: float) -> dict[str, object]:
     """Everything that is known at this time; two states with the same picture decide the same."""
-    state.advance(now)
-    state.next_timer()
+    advance(state, now)
+    next_timer(state)
     known: dict[str, object] = {name: getattr(state, name) for name in state.__slots__}
     known["timers"] = sorted(timer for timer in state.timers if _is_live(state, timer))
     known["usd_set_aside"] = round(state.usd_set_aside, 6)
@@ -52,7 +52,7 @@ def overview(state: RequestState, now: float) -> dict[str, object]:
 def _is_live(state: RequestState, timer: tuple[float, str, int]) -> bool:
     at, task_id, attempt = timer
     task = state.tasks[task_id]
-    if task.status is TaskStatus.DELAYED:
+    if task.phase is TaskPhase.DELAYED:
         return attempt == len(task.attempts) + 1
-    is_running = task.status is TaskStatus.RUNNING and attempt == len(task.attempts) and task_id not in state.expired
+    is_running = task.phase is TaskPhase.RESERVED and attempt == len(task.attempts) and task_id not in state.expired
     return is_running and at >= task.attempts[-1].expiry

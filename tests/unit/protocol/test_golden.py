@@ -8,7 +8,7 @@ import pytest
 
 from muster_protocol import headers as h
 from muster_protocol.fold import Entry, RequestState, fold
-from muster_protocol.headers import require_kind, require_sender, summary_headers
+from muster_protocol.headers import require_kind, require_sender
 from muster_protocol.messages import LOG_KINDS, MESSAGES, Message, Request
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -53,7 +53,7 @@ def test_a_golden_message_is_read_and_written_as_it_was(path: Path):
     assert keeps(json.loads(message.body()), understood(message))
     assert kind.read(message.body()) == message
     assert headers[h.SCHEMA] == str(kind.schema_version)
-    assert keeps(summary_headers(message), headers)
+    assert keeps(message.summary_headers(), headers)
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if not read(path)[0]], ids=lambda path: path.stem)

@@ -1,16 +1,15 @@
 """Headers: nothing without a sender and a known kind, and enough to count without reading bodies."""
 
-from dataclasses import replace
-
 import pytest
 
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
-from muster_protocol.headers import Sender, headers_of, require_kind, require_sender
+from muster_protocol.headers import headers_of, require_kind, require_sender
 from muster_protocol.messages import LOG_KINDS, Result, Started, Usage
+from muster_protocol.sender import Origin, Sender
 from tests.unit.protocol.log_builder import answer, result, taken
 
-WORKER = Sender("worker", "w1", "math")
+WORKER = Origin("r1", Sender("worker", "w1", "math"))
 
 
 @pytest.mark.parametrize("sender", ["client/c1", "supervisor/s-1.local", "worker/w1/math"])
@@ -39,14 +38,14 @@ def test_i10_an_unknown_kind_is_refused_with_the_known_ones():
 
 
 def test_every_message_says_who_what_and_about_which_request():
-    found = headers_of(taken("s1"), Sender("supervisor", "s1"), "r1", "r1.taken", term=4)
+    found = headers_of(taken("s1"), Origin("r1", Sender("supervisor", "s1"), term=4))
 
     assert found == {
         "sender": "supervisor/s1",
         "kind": "taken",
         "schema": "1",
         "request-id": "r1",
-        "Nats-Msg-Id": "r1.taken",
+        "Nats-Msg-Id": "r1.taken.s1.1.1",
         "term": "4",
     }
 
@@ -54,7 +53,7 @@ def test_every_message_says_who_what_and_about_which_request():
 def test_a_result_can_be_counted_by_its_headers_alone():
     body = result("t", 2).model_copy(update={"usage": Usage(input_tokens=3, output_tokens=4, usd=0.5, model_calls=1)})
 
-    found = headers_of(body, WORKER, "r1", body.message_id)
+    found = headers_of(body, WORKER)
 
     counted = {name: found[name] for name in ("task", "attempt", "status", "worker", "delivery", "seconds")}
     assert counted == {
@@ -72,5 +71,5 @@ def test_a_result_can_be_counted_by_its_headers_alone():
 def test_an_answer_and_a_start_can_be_counted_by_their_headers_alone():
     started = Started(request_id="r1", task_id="t", attempt=1, worker="w1", role="math", delivery=2, task_sequence=9)
 
-    assert headers_of(answer(), replace(WORKER, role=""), "r1", "once")["status"] == "done"
-    assert headers_of(started, WORKER, "r1", "once")["task-sequence"] == "9"
+    assert headers_of(answer(), WORKER)["status"] == "done"
+    assert headers_of(started, WORKER)["task-sequence"] == "9"

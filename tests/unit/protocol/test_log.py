@@ -3,7 +3,7 @@
 import gc
 import time
 
-from muster_protocol.fold import Entry, RequestState, fold
+from muster_protocol.fold import Entry, RequestState, advance, fold, next_timer
 from muster_protocol.messages import Decision, ResultStatus, Usage
 from tests.unit.protocol.log_builder import (
     REQUEST,
@@ -23,7 +23,7 @@ from tests.unit.protocol.log_builder import (
 
 
 def statuses(state: RequestState) -> dict[str, str]:
-    return {task_id: found.status.value for task_id, found in state.tasks.items()}
+    return {task_id: found.phase.value for task_id, found in state.tasks.items()}
 
 
 def test_a_failed_task_skips_what_waits_for_it_and_nothing_else():
@@ -61,19 +61,19 @@ def test_three_strikes_end_a_task():
     assert len(journal.state.tasks["t"].attempts) == 3
 
 
-def test_a_struck_task_waits_for_its_revision_and_gets_its_description():
+def test_a_failed_task_waits_for_its_revision_and_gets_its_description():
     journal = planned(task("t"))
     journal.run(failure("t"))
     journal.own(reserved(("t", 2)))
-    assert statuses(journal.state) == {"t": "struck"}
+    assert statuses(journal.state) == {"t": "awaiting_retry"}
 
     journal.own(revision("t", 2, not_before=2_000.0))
     state = journal.state
 
     assert state.tasks["t"].description == "do t better"
-    state.advance(1_999.9)
+    advance(state, 1_999.9)
     assert statuses(state) == {"t": "delayed"}
-    state.advance(2_000.0)
+    advance(state, 2_000.0)
     assert statuses(state) == {"t": "ready"}
 
 
@@ -84,10 +84,10 @@ def test_a_running_retry_is_not_given_up_by_the_timer_of_its_own_delay():
     journal.own(reserved(("t", 2), timeout_seconds=60))
     read_by_the_next_owner = journal.state
 
-    read_by_the_next_owner.advance(journal.time + 10)
+    advance(read_by_the_next_owner, journal.time + 10)
 
     assert not read_by_the_next_owner.expired
-    assert read_by_the_next_owner.next_timer() == journal.time + 61
+    assert next_timer(read_by_the_next_owner) == journal.time + 61
 
 
 def test_only_the_first_revision_of_an_attempt_counts():
@@ -146,7 +146,7 @@ def test_a_late_success_of_an_attempt_that_was_failed_does_not_end_the_next_one(
 
     journal.work(result("t", 1, worker="w2"))
 
-    assert statuses(journal.state) == {"t": "running"}
+    assert statuses(journal.state) == {"t": "reserved"}
 
 
 def test_a_plan_with_a_circle_is_passed_over_for_the_next():

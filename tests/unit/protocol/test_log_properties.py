@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster_protocol.fold import Entry, RequestState, TaskStatus, fold
+from muster_protocol.fold import Entry, RequestState, TaskPhase, advance, apply, fold, next_timer
 from muster_protocol.messages import Result
 from muster_protocol.plan import Plan, is_acyclic
 from tests.unit.protocol.arbitrary import broken_plans, logs, plans
@@ -23,7 +23,7 @@ def test_any_log_folds_to_a_sound_state(entries: list[Entry]):
     state = RequestState(REQUEST)
 
     for entry in entries:
-        state.apply(entry)
+        apply(state, entry)
         assert_sound(state)
 
 
@@ -33,10 +33,10 @@ def test_reading_again_from_any_earlier_place_changes_nothing(entries: list[Entr
     state = RequestState(REQUEST)
 
     for place, entry in enumerate(entries):
-        state.apply(entry)
+        apply(state, entry)
         again = data.draw(st.integers(0, place)) if place % 5 == 0 else place
         for repeated in entries[again : place + 1]:
-            state.apply(repeated)
+            apply(state, repeated)
 
     assert overview(state, LATER) == overview(fold(REQUEST, entries), LATER)
 
@@ -49,10 +49,10 @@ def test_a_state_that_watched_time_pass_equals_one_that_is_read_later(
     watching = RequestState(REQUEST)
 
     for place, entry in enumerate(entries):
-        watching.apply(entry)
+        apply(watching, entry)
         if place < len(pauses):
-            watching.advance(1_000 + pauses[place])
-            watching.next_timer()
+            advance(watching, 1_000 + pauses[place])
+            next_timer(watching)
 
     now = 1_000 + max(pauses, default=0) + later
     assert overview(watching, now) == overview(fold(REQUEST, entries), now)
@@ -75,7 +75,7 @@ def test_i2_the_first_result_of_an_attempt_is_the_one_that_counts(entries: list[
     counted: dict[tuple[str, int], Result] = {}
 
     for entry in entries:
-        state.apply(entry)
+        apply(state, entry)
         for task_id, task in state.tasks.items():
             for attempt in task.attempts:
                 if attempt.result is not None:
@@ -87,14 +87,14 @@ def test_i2_the_first_result_of_an_attempt_is_the_one_that_counts(entries: list[
 @moderately
 def test_what_has_ended_stays_as_it_ended(entries: list[Entry]):
     state = RequestState(REQUEST)
-    ended: dict[str, TaskStatus] = {}
+    ended: dict[str, TaskPhase] = {}
 
     for entry in entries:
-        state.apply(entry)
+        apply(state, entry)
         for task_id, status in ended.items():
-            assert state.tasks[task_id].status is status
-        ends = (TaskStatus.DONE, TaskStatus.FAILED, TaskStatus.SKIPPED)
-        ended |= {task_id: task.status for task_id, task in state.tasks.items() if task.status in ends}
+            assert state.tasks[task_id].phase is status
+        ends = (TaskPhase.DONE, TaskPhase.FAILED, TaskPhase.SKIPPED)
+        ended |= {task_id: task.phase for task_id, task in state.tasks.items() if task.phase in ends}
 
 
 @given(logs(), st.data())
@@ -110,7 +110,7 @@ def test_a_former_owner_changes_nothing(entries: list[Entry], data: st.DataObjec
     ]
 
     for entry in late:
-        state.apply(entry)
+        apply(state, entry)
 
     assert overview(state, LATER) | {"last_sequence": 0} == before | {
         "last_sequence": 0,
@@ -126,7 +126,7 @@ def test_after_the_answer_only_costs_are_added(entries: list[Entry]):
     free: dict[str, object] = {"last_sequence": 0, "usage": 0, "uncounted": 0, "last_productive_delivery": 0}
 
     for entry in entries:
-        state.apply(entry)
+        apply(state, entry)
         if answered is not None:
             assert overview(state, 0.0) | free == answered | free
         elif state.answer is not None:

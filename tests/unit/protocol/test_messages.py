@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import MESSAGES, Failure, Request, Result, Task, Usage
 from muster_protocol.plan import MapOver, Plan, TaskSpec, Template, unfold
+from muster_protocol.sender import Origin, Sender
 from tests.unit.protocol.log_builder import result
 
 
@@ -91,8 +92,11 @@ def test_a_task_has_one_message_id_and_each_finisher_of_it_another():
     )
     finished = [result("t", 2), result("t", 2, worker="w2"), result("t", 2, delivery=2)]
 
-    assert task.message_id == "r1.t.2"
-    assert len({found.message_id for found in finished}) == 3
+    origin = Origin("r1", Sender("worker", "w1"))
+    by_owner = Origin("r1", Sender("supervisor", "s1"), term=4)
+    ids = {found.id_for(origin) for found in finished}
+    assert task.id_for(by_owner) == "r1.t.2"
+    assert len({*ids, finished[0].id_for(by_owner)}) == 4
 
 
 def test_costs_add_up():

@@ -11,7 +11,7 @@ from muster_protocol.messages import Failure, Result, ResultStatus
 from muster_protocol.messages.log import ErrorClass
 from muster_protocol.retry import MAX_BACKOFF_SECONDS, NEVER, POLICIES, is_retried, retry_delay
 
-CLASSES = get_args(ErrorClass)
+CLASSES: tuple[ErrorClass, ...] = get_args(ErrorClass)
 
 
 def failed(error_class: str, attempt: int = 1, *, is_final: bool = False) -> Result:
@@ -26,7 +26,7 @@ def test_every_class_of_error_has_a_policy():
 
 
 @given(st.sampled_from(CLASSES), st.integers(1, 10), st.integers(1, 10))
-def test_no_attempt_follows_the_last_one(error_class: str, attempt: int, max_attempts: int):
+def test_no_attempt_follows_the_last_one(error_class: ErrorClass, attempt: int, max_attempts: int):
     expected = attempt < max_attempts and POLICIES[error_class] is not NEVER
 
     assert is_retried(failed(error_class, attempt), max_attempts) == expected
@@ -47,3 +47,7 @@ def test_the_delay_doubles_within_bounds_and_is_the_same_for_everybody(attempt: 
 
     assert 0.75 * min(30.0, 0.5 * 2 ** (attempt - 2)) <= delay <= 1.25 * MAX_BACKOFF_SECONDS
     assert delay == retry_delay(AttemptId("r", "t", attempt))
+
+
+def test_the_delays_of_different_tasks_differ():
+    assert len({retry_delay(AttemptId("r", f"t{number}", 2)) for number in range(20)}) > 10

@@ -5,7 +5,7 @@ It keeps what the real one keeps: the order of the log, compare-and-set, and one
 
 from dataclasses import dataclass, field
 
-from muster_protocol.fold import Entry, RequestState
+from muster_protocol.fold import Entry, RequestState, apply
 from muster_protocol.messages import (
     Answer,
     Decision,
@@ -89,7 +89,7 @@ class Owner:
 
     def read(self) -> None:
         for entry in self.broker.log:
-            self.state.apply(entry)
+            apply(self.state, entry)
 
     def due(self) -> list[Step]:
         return due(self.state, self.broker.now, ALLOWANCE)

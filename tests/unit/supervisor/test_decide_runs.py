@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from muster_protocol.fold import TERMINAL, Entry, RequestState, TaskStatus, fold
+from muster_protocol.fold import FINAL, Entry, RequestState, TaskPhase, apply, fold
 from muster_protocol.messages import AnswerStatus, Budget, LogBody, PlanRecorded, Result, ResultStatus, Taken
 from muster_protocol.plan import Plan
 from muster_supervisor.decide import DispatchTasks, Step, due, next_time
@@ -37,7 +37,7 @@ def assert_within_limits(state: RequestState, plan_entry: PlanRecorded, step: Di
     assert len({reservation.task_id for reservation in step.attempts}) == len(step.attempts)
     for reservation in step.attempts:
         task = state.tasks[reservation.task_id]
-        assert all(state.tasks[need].status is TaskStatus.DONE for need in task.spec.dependencies)
+        assert all(state.tasks[need].phase is TaskPhase.DONE for need in task.spec.dependencies)
         assert reservation.attempt == len(task.attempts) + 1
         assert reservation.timeout_seconds > 0
     tokens = state.usage.tokens + state.tokens_set_aside + sum(r.tokens or 0 for r in step.attempts)
@@ -135,7 +135,7 @@ class OneRequest(RuleBasedStateMachine):
         for owner in self.owners:
             known = copy.deepcopy(owner.state)
             for entry in self.broker.log:
-                known.apply(entry)
+                apply(known, entry)
             assert overview(known, self.broker.now) == overview(fold(REQUEST, self.broker.log), self.broker.now)
 
     @invariant()
@@ -153,7 +153,7 @@ class OneRequest(RuleBasedStateMachine):
         for task_id, attempt in self.broker.queue:
             task = state.tasks[task_id]
             assert 1 <= attempt <= len(task.attempts)
-            assert all(state.tasks[need].status is TaskStatus.DONE for need in task.spec.dependencies)
+            assert all(state.tasks[need].phase is TaskPhase.DONE for need in task.spec.dependencies)
 
     def teardown(self) -> None:
         """After any of this, one owner and workers without errors bring the request to its one answer."""
@@ -216,8 +216,8 @@ def test_whatever_workers_do_every_task_ends_and_an_answer_follows(plan: Plan, c
     drive(owner, chance, OUTCOMES, loses=0.2)
 
     state = owner.state
-    done = [task.status is TaskStatus.DONE for task in state.tasks.values()]
-    assert all(task.status in TERMINAL for task in state.tasks.values())
+    done = [task.phase is TaskPhase.DONE for task in state.tasks.values()]
+    assert all(task.phase in FINAL for task in state.tasks.values())
     assert state.answer is not None
     assert state.answer.status is (
         AnswerStatus.DONE if all(done) else AnswerStatus.PARTIAL if any(done) else AnswerStatus.FAILED
@@ -239,11 +239,11 @@ def test_what_does_not_depend_on_a_failure_is_done(plan: Plan, chance: random.Ra
     for task_id, task in tasks.items():
         needs = [tasks[need] for need in task.spec.dependencies]
         if task_id == bad:
-            assert task.status is TaskStatus.FAILED
-        elif all(need.status is TaskStatus.DONE for need in needs):
-            assert task.status is TaskStatus.DONE
+            assert task.phase is TaskPhase.FAILED
+        elif all(need.phase is TaskPhase.DONE for need in needs):
+            assert task.phase is TaskPhase.DONE
         else:
-            assert task.status is TaskStatus.SKIPPED
+            assert task.phase is TaskPhase.SKIPPED
             assert f"{bad} failed: boom" in (task.reason or "")
 
 
@@ -264,5 +264,5 @@ def test_for_any_log_something_will_wake_the_owner_of_an_unanswered_request(entr
     state = RequestState(REQUEST)
 
     for entry in entries:
-        state.apply(entry)
+        apply(state, entry)
         assert_never_stuck(state, entry.time + later)

@@ -3,16 +3,18 @@
 import pytest
 
 from muster_bus.connection import Incoming
-from muster_protocol.headers import Sender, headers_of
+from muster_protocol.attempt_id import AttemptId
+from muster_protocol.headers import headers_of
 from muster_protocol.messages import Abort, Cancel
+from muster_protocol.sender import Origin, Sender
 from muster_worker.control import MAX_REMEMBERED, Control, abort_in, stopped_by
 
 OWNER = Sender("supervisor", "s1")
-RUNNING = [("r1", "a", 1), ("r1", "a", 2), ("r1", "b", 1), ("r2", "a", 1)]
+RUNNING = [AttemptId("r1", "a", 1), AttemptId("r1", "a", 2), AttemptId("r1", "b", 1), AttemptId("r2", "a", 1)]
 
 
 def control(message: Abort | Cancel, sender: Sender = OWNER, subject: str = "control.r1") -> Incoming:
-    return Incoming(subject, "", message.body(), headers_of(message, sender, message.request_id, "id"))
+    return Incoming(subject, "", message.body(), headers_of(message, Origin(message.request_id, sender)))
 
 
 def test_an_abort_of_the_owner_or_the_coordinator_is_accepted():
@@ -37,7 +39,7 @@ def test_any_other_control_message_stops_nothing(message: Incoming):
 
 
 def test_an_abort_stops_the_attempts_that_it_lists():
-    assert stopped_by(Abort(request_id="r1", attempts=(("a", 2), ("c", 1))), RUNNING) == [("r1", "a", 2)]
+    assert stopped_by(Abort(request_id="r1", attempts=(("a", 2), ("c", 1))), RUNNING) == [AttemptId("r1", "a", 2)]
 
 
 def test_an_abort_that_lists_no_attempts_stops_all_of_its_request():

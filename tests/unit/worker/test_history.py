@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from muster_bus.connection import Bus
-from muster_bus.nats_fast import WireClient
-from muster_protocol.headers import Sender
+from muster_bus.nats_fast import FastClient
 from muster_protocol.messages import Task
+from muster_protocol.sender import Sender
 from muster_worker.history import FRESH_SECONDS, History, Verdict, may_be_copy
 from tests.flow.in_process import task_of
 
@@ -43,7 +43,7 @@ def test_a_task_that_may_be_a_second_copy_is_looked_up(why: dict[str, Any]):
     ],
 )
 async def test_a_cancelled_or_late_task_is_judged_without_the_broker(task: Task, cancelled: set[str], verdict: Verdict):
-    bus = Bus(WireClient(), Sender("worker", "w1"))  # not connected: a read of the log would fail
+    bus = Bus(FastClient(), Sender("worker", "w1"))  # not connected: a read of the log would fail
     history = History(bus, cancelled.__contains__)
     fresh = task.model_copy(update={"reserved_at": bus.clock.now()})
 

@@ -12,7 +12,8 @@ from muster_bus.connection import Bus
 from muster_bus.embedded import Server, find_server, free_port, is_free, keep_running
 from muster_protocol.errors import Misconfigured
 from muster_protocol.headers import Sender
-from tests.bus.broker_tools import put_task, until
+from muster_testing import until
+from tests.bus.broker_tools import put_task
 
 
 async def test_a_port_in_use_is_an_error_in_the_servers_own_words(broker: Server, tmp_path: Path):

@@ -59,7 +59,7 @@ async def test_a_bug_beside_the_loop_ends_the_attendance_as_one_in_it_does(muste
 
 
 async def test_poison_is_answered_from_the_log_and_not_by_the_model_that_may_be_the_poison(muster: Muster) -> None:
-    plan = Plan(tasks=tuple(TaskSpec(id=name, description="{}", tag="acting") for name in ("a", "b")))
+    plan = Plan(tasks=tuple(TaskSpec(id=name, description="{}", tag="scripted") for name in ("a", "b")))
     async with connected(muster, "s1") as bus:
         model = Scripted([])
         owner = owner_of(muster, bus, 1, model=model)

@@ -14,14 +14,14 @@ from muster_agent.models.port import Ask, PlanBrief, Price, RefineBrief, RoleCar
 from muster_agent.tools.tool import tool_of
 from muster_protocol.errors import Terminal
 from muster_protocol.plan import Plan
-from tests.unit.agent.messages_server import (
-    Canned,
+from muster_testing.messages_server import (
+    CannedReply,
     MessagesServer,
     message,
-    model_slots,
     refusal,
-    serving,
+    running_messages_server,
     text,
+    thinking,
     tool_use,
 )
 
@@ -30,8 +30,8 @@ PLAN = '{"goal": "g", "tasks": [{"id": "a", "description": "find x", "tag": "res
 
 
 @asynccontextmanager
-async def claude(*script: Canned, price: Price | None = None) -> AsyncGenerator[tuple[Claude, MessagesServer]]:
-    async with serving(*script) as server:
+async def claude(*script: CannedReply, price: Price | None = None) -> AsyncGenerator[tuple[Claude, MessagesServer]]:
+    async with running_messages_server(*script) as server:
         model = Claude("claude-sonnet-5-5", "sk-test", base_url=server.url, price=price)
         yield model, server
         await model.close()
@@ -51,7 +51,7 @@ def double(number: int) -> int:
 
 
 async def test_a_plan_comes_through_a_closed_schema_and_after_a_thinking_block():
-    async with claude(message(model_slots("hm"), text(PLAN))) as (model, server):
+    async with claude(message(thinking("hm"), text(PLAN))) as (model, server):
         reply = await model.ask(Ask(PlanBrief("find x", ROLES)))
 
     assert Plan.model_validate_json(require_complete(reply).text).tasks[0].tag == "research"
@@ -67,7 +67,7 @@ async def test_usage_is_priced_by_the_table():
 
 
 async def test_thinking_and_tool_calls_go_back_unchanged_and_all_tools_are_answered_in_one_message():
-    calls = (model_slots("two at once"), tool_use("t1", "double", number=4), tool_use("t2", "double", number="many"))
+    calls = (thinking("two at once"), tool_use("t1", "double", number=4), tool_use("t2", "double", number="many"))
     meter = Meter()
     async with claude(message(*calls, stop="tool_use"), message(text("eight"))) as (model, server):
         answer = await work(model, WorkBrief("double it"), {"double": tool_of(double)}, meter, ignore)
@@ -89,8 +89,8 @@ async def test_a_busy_provider_is_a_retryable_error(status: int, kind: str):
     assert caught.value.retry_after_seconds == 7
 
 
-async def test_a_refused_key_is_a_terminal_error_that_names_the_variable():
-    async with serving(key="sk-other") as server:
+async def test_a_refused_key_is_final_and_names_the_way_out():
+    async with running_messages_server(key="sk-other") as server:
         model = Claude("claude-sonnet-5-5", "sk-test", base_url=server.url)
         with pytest.raises(KeyRefused, match="ANTHROPIC_API_KEY"):
             await model.ask(refine())
@@ -108,19 +108,19 @@ async def test_a_refused_request_is_a_terminal_error(status: int, kind: str):
 
 async def test_a_connection_cut_in_the_middle_of_the_reply_is_a_retryable_error():
     whole = message(text("ok"))
-    async with claude(Canned(whole.body, is_cut=True)) as (model, _):
+    async with claude(CannedReply(whole.body, is_cut=True)) as (model, _):
         with pytest.raises(ModelAway):
             await model.ask(refine())
 
 
 async def test_html_instead_of_json_is_a_retryable_error():
-    async with claude(Canned("<html>proxy</html>")) as (model, _):
+    async with claude(CannedReply("<html>proxy</html>")) as (model, _):
         with pytest.raises(ModelAway):
             await model.ask(refine())
 
 
 async def test_a_refused_connection_is_a_retryable_error():
-    async with serving() as server:
+    async with running_messages_server() as server:
         url = server.url
     model = Claude("claude-sonnet-5-5", "sk-test", base_url=url)
     with pytest.raises(ModelAway, match=r"127\.0\.0\.1"):
@@ -150,7 +150,7 @@ async def test_a_budget_limits_the_tokens_that_are_asked_for():
 
 
 async def test_the_strict_server_refuses_what_the_real_one_refuses():
-    async with serving() as server:
+    async with running_messages_server() as server:
         good = {"anthropic-version": "2026-10-21"}
         turn = {"role": "user", "content": "hi"}
         body = {"max_tokens": 5, "messages": [turn]}
@@ -162,7 +162,7 @@ async def test_the_strict_server_refuses_what_the_real_one_refuses():
 
 
 async def test_choose_model_reaches_the_server_named_in_the_environment():
-    async with serving(message(text("a better description"))) as server:
+    async with running_messages_server(message(text("a better description"))) as server:
         env = {"ANTHROPIC_API_KEY": "sk-test", "ANTHROPIC_BASE_URL": server.url}
         model = choose_model("auto", env)
         assert (await model.ask(refine())).text == "a better description"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.otlp import Collector
+from muster_testing.otlp import Collector
 
 ROOT = Path(__file__).parents[3]
 LIMIT_SECONDS = 30

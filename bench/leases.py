@@ -8,8 +8,9 @@ from bench.row import Row
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull
+from muster_bus.queues import task_queue
 from muster_bus.topology import Settings
-from muster_protocol.headers import Sender
+from muster_protocol.sender import Sender
 from muster_testing.cluster import Cluster, provision_when_elected, running_cluster
 
 LEASES = 100
@@ -41,7 +42,7 @@ async def _lost(cluster: Cluster) -> int:
             full.set()
         await over.wait()
 
-    pull = Pull(bus, "TASKS", ["w_lease"], LEASES + 10, LEASE_SECONDS, hold)
+    pull = Pull(bus, task_queue(["lease"]), LEASES + 10, LEASE_SECONDS, hold)
     await pull.start()
     for number in range(LEASES):
         await bus.publisher.store("tasks.lease", b"x", {"Nats-Msg-Id": str(number)}, give_up_after=START_SECONDS)

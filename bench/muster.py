@@ -9,6 +9,7 @@ from typing import Any, Self
 from bench.proc import cpu_seconds, resident_megabytes
 from muster_bus import topology
 from muster_bus.embedded import Server, free_port
+from muster_bus.queues import task_queue
 from muster_cli.local.processes import Processes
 from muster_client import Client
 from muster_protocol.messages import AnswerStatus
@@ -67,7 +68,7 @@ class Muster:
         request_ids = [await self.client.submit(plan=plan) for _ in range(count)]
         async with asyncio.timeout(LIMIT_SECONDS):
             while True:
-                held = await backlog(self.client.bus, "TASKS", topology.worker_consumer("wait"))
+                held = await backlog(self.client.bus, task_queue(["wait"]))
                 if held is not None and held.working == count:
                     return request_ids
                 await asyncio.sleep(0.1)

@@ -11,7 +11,8 @@ from typing import Any
 
 from muster_bus.connection import Bus
 from muster_bus.publish import Stored
-from muster_bus.read import Raw, read_subject
+from muster_bus.queues import Queue
+from muster_bus.read import Raw
 from muster_protocol.messages import Task
 from muster_protocol.subjects import request_id
 from muster_testing import RunningTeam, roles
@@ -58,28 +59,27 @@ class Muster(RunningTeam):
         task = Task.read(copy.data)
         older = task.model_copy(update={"reserved_at": task.reserved_at - age_seconds})
         headers = {name: value for name, value in copy.headers.items() if not name.startswith("Nats-")}
-        headers["Nats-Msg-Id"] = task.message_id
+        headers["Nats-Msg-Id"] = str(task.attempt_id)
         return await self.bus.publisher.store(subject, older.model_dump_json().encode(), headers, give_up_after=5)
 
     def id_of(self, stored: Stored, body: bytes) -> str:
         return request_id(None, None, stored.sequence, body)
 
-    async def until_settled(self, stream: str, consumer: str, within: float = LIMIT_SECONDS) -> None:
-        """Wait until nothing waits for a consumer and nothing is being worked on: then its queue holds no message.
+    async def until_settled(self, subject: str, within: float = LIMIT_SECONDS) -> None:
+        """Wait until a queue holds no message: nothing waits, and nothing is being worked on.
 
         The stream is asked: a consumer learns of a message a little after its sender does.
         """
-        subject = consumer.replace("w_", "tasks.", 1) if stream == "TASKS" else consumer.replace("s_", "requests.", 1)
         limit = time.monotonic() + within
-        while left := await read_subject(self.bus.nc, stream, subject, from_leader=True, is_page=True):
-            assert time.monotonic() < limit, f"{len(left)} messages for {consumer} are left after {within} s"
+        while left := await self.bus.read(subject, from_leader=True, is_page=True):
+            assert time.monotonic() < limit, f"{len(left)} messages on {subject} are left after {within} s"
             await asyncio.sleep(0.02)
 
-    async def until_gone(self, stream: str, subject: str, sequence: int, within: float = LIMIT_SECONDS) -> None:
+    async def until_gone(self, subject: str, sequence: int, within: float = LIMIT_SECONDS) -> None:
         """Wait until a message was settled."""
         limit = time.monotonic() + within
-        while sequence in {raw.sequence for raw in await read_subject(self.bus.nc, stream, subject, from_leader=True)}:
-            assert time.monotonic() < limit, f"#{sequence} is still in {stream} after {within} s"
+        while sequence in {raw.sequence for raw in await self.bus.read(subject, from_leader=True)}:
+            assert time.monotonic() < limit, f"{subject} #{sequence} is still stored after {within} s"
             await asyncio.sleep(0.02)
 
     async def leave_room_for(self, stream: str, *, messages: int) -> None:
@@ -93,11 +93,11 @@ class Muster(RunningTeam):
         """As long as it takes for every lease that nobody renews to run out: that is the fault, not a wait for it."""
         await asyncio.sleep(LEASE_SECONDS * 1.5)
 
-    async def backlog(self, stream: str, consumer: str) -> Backlog:
+    async def backlog(self, queue: Queue) -> Backlog:
         for _ in range(10):  # a busy broker may not answer within the two seconds of one try
-            if (found := await backlog(self.bus, stream, consumer)) is not None:
+            if (found := await backlog(self.bus, queue)) is not None:
                 return found
-        raise AssertionError(f"the broker says nothing about {consumer}")
+        raise AssertionError(f"the broker says nothing about {queue}")
 
 
 async def store_once(bus: Bus, subject: str, body: bytes, headers: Mapping[str, str] | None) -> Stored:

@@ -8,6 +8,7 @@ from typing import Any, Self
 from muster_bus.connection import Bus, Incoming
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull
+from muster_bus.queues import Queue
 from muster_bus.read import Raw, read_subject
 from muster_protocol.messages import Answer, AnswerStatus, PlanRecorded, Result, ResultStatus, Taken
 from muster_protocol.plan import Plan, TaskSpec
@@ -35,7 +36,7 @@ async def consumer(bus: Bus, name: str, stream: str = "TASKS") -> dict[str, Any]
 
 
 async def errors(bus: Bus) -> list[Raw]:
-    return await read_subject(bus.nc, "ERRORS", "errors", from_leader=True)
+    return await read_subject(bus.nc, "errors", from_leader=True)
 
 
 async def put_task(bus: Bus, tag: str, body: str) -> None:
@@ -68,7 +69,7 @@ class HeldPull:
     """A pull whose handlers hold each delivery until the test releases it."""
 
     def __init__(self, bus: Bus, consumers: list[str], slots: int, ack_wait: float = 1.0) -> None:
-        self.pull = Pull(bus, "TASKS", consumers, slots, ack_wait, self._hold)
+        self.pull = Pull(bus, Queue("TASKS", tuple(consumers)), slots, ack_wait, self._hold)
         self.got: asyncio.Queue[Delivery] = asyncio.Queue()
         self.all: list[Delivery] = []
         self.most = 0

@@ -8,7 +8,7 @@ import pytest_asyncio
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server
 from muster_bus.topology import Settings, provision
-from muster_protocol.headers import Sender
+from muster_protocol.sender import Sender
 from muster_testing.cluster import Cluster, provision_when_elected
 from muster_testing.proxy import Proxy, running_proxy
 from tests.bus.broker_tools import CALM, TAGS, HeldPull

@@ -5,11 +5,12 @@ import asyncio
 import pytest
 
 from muster_bus.bodies import BUCKET, MAX_INLINE
-from muster_bus.connection import Bus
+from muster_bus.connection import Bus, Incoming
 from muster_bus.log import RequestLog, read_log
 from muster_bus.read import read_subject
+from muster_bus.receive import open_live
 from muster_protocol.errors import Invalid
-from muster_protocol.messages import Result
+from muster_protocol.messages import LOG_KINDS, Result
 from muster_testing import until
 from tests.bus.broker_tools import api, errors, result
 
@@ -17,9 +18,9 @@ LARGE = "x" * 2_000_000
 
 
 async def test_a_large_output_travels_by_reference_and_comes_back_whole(bus: Bus, other: Bus):
-    await RequestLog(bus, "r1").append(result(output=LARGE), message_id="one")
+    await RequestLog(bus, "r1").append(result(output=LARGE))
 
-    (raw,) = await read_subject(other.nc, "RESULTS", "results.r1")
+    (raw,) = await read_subject(other.nc, "results.r1")
     (entry,) = await read_log(other, "r1")
 
     assert raw.data == b""
@@ -31,7 +32,7 @@ async def test_a_large_output_reaches_those_who_listen(bus: Bus, other: Bus):
     listener = RequestLog(other, "r1")
     await listener.open()
 
-    sequence = await RequestLog(bus, "r1").append(result(output=LARGE), message_id="one")
+    sequence = await RequestLog(bus, "r1").append(result(output=LARGE))
 
     assert await listener.changed(timeout=60)
     assert listener.state.last_sequence == sequence
@@ -45,12 +46,12 @@ async def test_a_body_that_was_tampered_with_is_invalid(bus: Bus):
     await bucket.put(name, b"y" * len(LARGE))
 
     with pytest.raises(Invalid, match=f"body-ref: the stored body does not match {name}"):
-        await bus.body_of({"body-ref": reference}, b"")
+        await bus.bodies.get(reference)
 
 
 async def test_a_body_that_is_missing_is_invalid(bus: Bus):
     with pytest.raises(Invalid, match="body-ref: no body is stored under"):
-        await bus.body_of({"body-ref": f"{'0' * 64}.700000"}, b"")
+        await bus.bodies.get(f"{'0' * 64}.700000")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ async def test_a_body_that_is_missing_is_invalid(bus: Bus):
 )
 async def test_a_reference_that_is_none_is_invalid(bus: Bus, reference: str):
     with pytest.raises(Invalid, match=r"is not <sha256>\.<bytes>"):
-        await bus.body_of({"body-ref": reference}, b"")
+        await bus.bodies.get(reference)
 
 
 async def test_a_body_whose_bytes_are_replaced_while_it_is_fetched_comes_back_whole(bus: Bus, other: Bus):
@@ -76,17 +77,19 @@ async def test_a_body_whose_bytes_are_replaced_while_it_is_fetched_comes_back_wh
         assert await fetching == LARGE.encode()
 
 
-async def test_a_body_that_is_too_large_to_travel_inside_is_invalid(bus: Bus):
+def test_a_body_that_is_too_large_to_travel_inside_is_invalid():
+    message = Incoming("results.r1", "", b"x" * (MAX_INLINE + 1), {"sender": "worker/w1", "kind": "result"})
+
     with pytest.raises(Invalid, match=f"body-ref: the body has {MAX_INLINE + 1} bytes"):
-        await bus.body_of(None, b"x" * (MAX_INLINE + 1))
+        open_live(message, LOG_KINDS)
 
 
 async def test_an_entry_whose_body_is_missing_is_one_error_and_its_neighbours_count(bus: Bus):
     log = RequestLog(bus, "r1")
-    await log.append(result("t1"), message_id="one")
+    await log.append(result("t1"))
     headers = {"sender": "worker/w1", "kind": "result", "body-ref": f"{'0' * 64}.700000"}
     await bus.publisher.store("results.r1", b"", headers)
-    await log.append(result("t2"), message_id="two")
+    await log.append(result("t2"))
 
     entries = await read_log(bus, "r1")
 

@@ -15,10 +15,8 @@ from muster_bus.embedded import Server
 from muster_bus.read import read_subject
 from muster_bus.topology import Settings, provision
 from muster_client import Client, LiveEvent
-from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Invalid
 from muster_protocol.fold import Entry
-from muster_protocol.headers import Sender
 from muster_protocol.messages import (
     Answer,
     AnswerStatus,
@@ -33,6 +31,7 @@ from muster_protocol.messages import (
     Taken,
 )
 from muster_protocol.plan import Plan, TaskSpec
+from muster_protocol.sender import Sender
 
 SETTINGS = Settings(lease_seconds=1, ack_wait_seconds=1, results_age=timedelta(hours=2))
 PLAN = Plan(tasks=(TaskSpec(id="a", description="look", tag="math"), TaskSpec(id="b", description="see", tag="math")))
@@ -68,14 +67,8 @@ class Owner:
         self.bus, self.request_id, self.term = bus, request_id, 0
 
     async def write(self, body: LogBody) -> int:
-        stored = await self.bus.store(
-            subjects.results(self.request_id),
-            body,
-            request_id=self.request_id,
-            message_id=secrets.token_hex(8),
-            term=self.term,
-        )
-        return stored.sequence
+        origin = self.bus.origin(self.request_id, term=self.term, nonce=secrets.token_hex(8))
+        return (await self.bus.store(body, origin)).sequence
 
     async def plan(self) -> None:
         taken = Taken(instance="s1", delivery=1, team="default", deadline=9e9, request_hash="x", request_sequence=1)
@@ -103,7 +96,7 @@ class Owner:
 async def test_a_submitted_request_is_kept_with_all_its_headers(client: Client, owner: Bus):
     request_id = await client.submit("what is it?", deadline_seconds=60)
 
-    (stored,) = await read_subject(owner.nc, "REQUESTS", "requests.default")
+    (stored,) = await read_subject(owner.nc, "requests.default")
 
     assert stored.headers["Nats-Msg-Id"] == request_id
     assert stored.headers["request-id"] == request_id
@@ -117,7 +110,7 @@ async def test_an_id_that_the_caller_chose_travels_in_the_body_and_not_as_messag
     first = await client.submit("what is it?", id="mine")
     again = await client.submit("what is it?", id="mine")
 
-    stored = await read_subject(owner.nc, "REQUESTS", "requests.default")
+    stored = await read_subject(owner.nc, "requests.default")
 
     assert first == again == "mine"
     assert ["Nats-Msg-Id" in raw.headers for raw in stored] == [False, False]
@@ -172,7 +165,7 @@ async def test_happenings_are_the_whole_log_in_order_with_events_between(client:
         async for update in client.updates("r1"):
             kinds.append(update.body.kind)
             if isinstance(update, Entry) and update.body.kind == "reserved":
-                owner.tell(subjects.events("r1"), said, request_id="r1", message_id="p1")
+                owner.announce(said, owner.origin("r1"))
             if isinstance(update, LiveEvent):
                 await assignment.result("a", "1")
                 await assignment.answer("done")
@@ -213,13 +206,13 @@ async def test_the_state_is_the_fold_of_the_log(client: Client, owner: Bus):
 
     state = await client.state("r1")
 
-    assert {task_id: task.status.value for task_id, task in state.tasks.items()} == {"a": "done", "b": "running"}
+    assert {task_id: task.phase.value for task_id, task in state.tasks.items()} == {"a": "done", "b": "reserved"}
 
 
 async def test_a_cancel_is_kept_on_control(client: Client, owner: Bus):
     await client.cancel("r1", "enough")
 
-    (stored,) = await read_subject(owner.nc, "CONTROL", "control.r1")
+    (stored,) = await read_subject(owner.nc, "control.r1")
 
     assert stored.headers["kind"] == "cancel"
     assert json.loads(stored.data) == {"request_id": "r1", "reason": "enough"}

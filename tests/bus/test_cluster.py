@@ -25,14 +25,14 @@ async def test_of_two_writers_of_a_plan_on_three_nodes_exactly_one_wins(nodes: l
     for _ in range(50):
         request_id = new_id()
         one, two = RequestLog(nodes[0], request_id), RequestLog(nodes[1], request_id)
-        term = await one.append(taken(), message_id=f"{request_id}.taken")
+        term = await one.append(taken())
         await two.refresh()
 
         won = await asyncio.gather(
             one.compare_and_set(plan("one"), term=term), two.compare_and_set(plan("two"), term=term)
         )
 
-        stored = await read_subject(nodes[2].nc, "RESULTS", f"results.{request_id}", from_leader=True)
+        stored = await read_subject(nodes[2].nc, f"results.{request_id}", from_leader=True)
         assert [raw.headers["kind"] for raw in stored] == ["taken", "plan"]
         assert sorted(won) == [False, True]
         goals = [log.state.plan.goal for log in (one, two) if log.state.plan]
@@ -45,12 +45,12 @@ async def test_a_compare_and_set_whose_acknowledgement_was_lost_is_read_again(
     """The retry meets its own first try: as a duplicate or as a refusal, never as a second plan."""
     request_id = new_id()
     log = RequestLog(await connect(proxy_to_node.url), request_id)
-    term = await log.append(taken(), message_id=f"{request_id}.taken")
+    term = await log.append(taken())
     proxy_to_node.drops_replies = True
     planning = asyncio.create_task(log.compare_and_set(plan(), term=term))
 
     async def plans() -> int:
-        stored = await read_subject(nodes[1].nc, "RESULTS", f"results.{request_id}", from_leader=True)
+        stored = await read_subject(nodes[1].nc, f"results.{request_id}", from_leader=True)
         return sum(raw.headers["kind"] == "plan" for raw in stored)
 
     async def is_planned() -> bool:
@@ -76,7 +76,7 @@ async def test_a_read_on_a_wake_up_has_the_newest_entry(nodes: list[Bus]):
         await follower.subscribe(f"live.results.{request_id}", wakes.put_nowait)
         await follower.flush()
         for n in range(200):
-            await follower.store(f"results.{request_id}", result(f"t{n}"), request_id=request_id, message_id=None)
+            await follower.store(result(f"t{n}"), follower.origin(request_id, term=n))
             async with asyncio.timeout(60):
                 told = await wakes.get()
                 await reader.refresh()
@@ -90,7 +90,7 @@ async def test_an_append_returns_when_its_entry_is_folded_on_every_node(nodes: l
 
     for n in range(200):
         log = logs[n % 3]
-        sequence = await log.append(result(f"t{n}", request_id=request_id), message_id=f"{request_id}.{n}")
+        sequence = await log.append(result(f"t{n}", request_id=request_id))
         assert log.state.last_sequence == sequence
     await logs[0].close()
 
@@ -102,9 +102,7 @@ async def test_listeners_on_all_nodes_fold_to_the_same_state(nodes: list[Bus]):
         await log.open()
         await bus.flush()
 
-    appending = (
-        logs[n % 3].append(result(f"t{n}", request_id=request_id), message_id=f"{request_id}.{n}") for n in range(90)
-    )
+    appending = (logs[n % 3].append(result(f"t{n}", request_id=request_id)) for n in range(90))
     last = max(await asyncio.gather(*appending))
     for log in logs:
         async with asyncio.timeout(60):

@@ -35,11 +35,11 @@ async def test_garbage_is_one_error_however_many_read_it_and_its_neighbours_coun
     owner, listener = RequestLog(bus, "r1"), RequestLog(other, "r1")
     await owner.open()
     await listener.open()
-    term = await owner.append(taken(), message_id="taken")
+    term = await owner.append(taken())
 
     stored = await bus.publisher.store("results.r1", body, headers)
     assert await owner.compare_and_set(plan(), term=term) or await owner.compare_and_set(plan(), term=term)
-    last = await owner.append(result(), message_id="result")
+    last = await owner.append(result())
     async with asyncio.timeout(60):
         while listener.state.last_sequence < last:
             await listener.changed(timeout=60)

@@ -33,7 +33,7 @@ async def reaches(log: RequestLog, sequence: int, within: float = 10.0) -> None:
 
 @pytest.mark.parametrize("is_fresh", [True, False])
 async def test_a_log_of_2500_entries_is_read_whole(bus: Bus, is_fresh: bool):
-    storing = (bus.store("results.r1", result(f"t{n}"), request_id="r1", message_id=f"{n}") for n in range(2500))
+    storing = (bus.store(result(f"t{n}"), bus.origin("r1")) for n in range(2500))
     await asyncio.gather(*storing)
 
     entries = await read_log(bus, "r1", from_leader=is_fresh)
@@ -45,8 +45,8 @@ async def test_a_read_is_of_one_subject_after_a_sequence_and_a_page_is_its_begin
     for n in range(4):
         await bus.publisher.store(f"results.r{n % 2}", str(n).encode(), {})
 
-    after = await read_subject(bus.nc, "RESULTS", "results.r1", 2, from_leader=True)
-    page = await read_subject(bus.nc, "RESULTS", "results.r1", is_page=True)
+    after = await read_subject(bus.nc, "results.r1", 2, from_leader=True)
+    page = await read_subject(bus.nc, "results.r1", is_page=True)
 
     assert [raw.data for raw in after] == [b"3"]
     assert [raw.data for raw in page] == [b"1", b"3"]
@@ -69,9 +69,9 @@ async def test_what_is_repeated_is_folded_in_order_without_a_read(bus: Bus, othe
     listener, owner = await opened(other), await opened(bus)
     reads = await Recorder.on(bus, "$JS.API.DIRECT.GET.RESULTS")
 
-    term = await owner.append(taken(), message_id="taken")
+    term = await owner.append(taken())
     await owner.compare_and_set(plan(), term=term)
-    last = await owner.append(result(), message_id="result")
+    last = await owner.append(result())
     await reaches(listener, last)
     await bus.flush()
 
@@ -82,11 +82,11 @@ async def test_what_is_repeated_is_folded_in_order_without_a_read(bus: Bus, othe
 
 async def test_entries_from_before_it_listened_are_noticed_as_a_gap(bus: Bus, other: Bus):
     owner = await opened(bus)
-    term = await owner.append(taken(), message_id="taken")
+    term = await owner.append(taken())
     await owner.compare_and_set(plan(), term=term)
     listener = await opened(other)
 
-    last = await owner.append(result(), message_id="result")
+    last = await owner.append(result())
     await reaches(listener, last)
 
     assert listener.state == owner.state
@@ -95,13 +95,13 @@ async def test_entries_from_before_it_listened_are_noticed_as_a_gap(bus: Bus, ot
 
 async def test_a_repetition_that_was_lost_is_noticed_at_the_next(bus: Bus, proxy: Proxy, connect: Connect):
     listener, owner = await opened(await connect(proxy.url)), await opened(bus)
-    await reaches(listener, await owner.append(taken(), message_id="taken"))
+    await reaches(listener, await owner.append(taken()))
 
     proxy.drops_replies = True
     await owner.compare_and_set(plan("lost"), term=owner.state.term)
     await bus.flush()
     proxy.drops_replies = False
-    last = await owner.append(result(), message_id="next")
+    last = await owner.append(result())
     await reaches(listener, last)
 
     assert listener.state == owner.state
@@ -112,10 +112,10 @@ async def test_entries_from_while_the_connection_was_lost_are_read_when_it_is_ba
     bus: Bus, proxy: Proxy, connect: Connect
 ):
     listener, owner = await opened(await connect(proxy.url)), await opened(bus)
-    await reaches(listener, await owner.append(taken(), message_id="taken"))
+    await reaches(listener, await owner.append(taken()))
 
     await proxy.close()
-    last = await owner.append(result(), message_id="meanwhile")
+    last = await owner.append(result())
     await proxy.open()
     await reaches(listener, last)
 
@@ -124,15 +124,15 @@ async def test_entries_from_while_the_connection_was_lost_are_read_when_it_is_ba
 
 async def test_an_entry_that_comes_while_the_log_is_read_is_not_slept_through(bus: Bus, other: Bus):
     writer = RequestLog(bus, "r1")
-    await writer.append(taken(), message_id="taken")
+    await writer.append(taken())
     for n in range(8):
-        await writer.append(result(f"t{n}", LARGE), message_id=f"{n}")
+        await writer.append(result(f"t{n}", LARGE))
     listener = await opened(other)
-    await bus.store("results.r1", result("gap"), request_id="r1", message_id="gap")
+    await bus.store(result("gap"), bus.origin("r1"))
     reading = asyncio.create_task(reaches(listener, 11, within=60))
     await until(lambda: listener.state.last_sequence > 0, "the log is being read")
 
-    stored = await bus.store("results.r1", result("late"), request_id="r1", message_id="late")
+    stored = await bus.store(result("late"), bus.origin("r1"))
 
     assert stored.sequence == 11
     await reading
@@ -142,8 +142,8 @@ async def test_an_append_returns_when_its_entry_is_folded(bus: Bus, other: Bus):
     owner, worker = await opened(bus), RequestLog(other, "r1")
 
     for n in range(50):
-        assert worker.state.last_sequence < await worker.append(result(f"t{n}"), message_id=f"w{n}")
-        sequence = await owner.append(result(f"u{n}"), message_id=f"o{n}")
+        assert worker.state.last_sequence < await worker.append(result(f"t{n}"))
+        sequence = await owner.append(result(f"u{n}"))
         assert owner.state.last_sequence == sequence
         assert worker.state.last_sequence == sequence - 1
 
@@ -154,7 +154,7 @@ async def test_of_two_writers_of_a_plan_exactly_one_wins_and_the_other_learns_it
     peer = await connect(broker.url, "supervisor", "s2")
     for n in range(20):
         one, two = await opened(bus, f"r{n}"), await opened(peer, f"r{n}")
-        term = await one.append(taken(), message_id=f"taken{n}")
+        term = await one.append(taken())
         await two.refresh()
 
         won = await asyncio.gather(
@@ -164,14 +164,14 @@ async def test_of_two_writers_of_a_plan_exactly_one_wins_and_the_other_learns_it
         assert sorted(won) == [False, True]
         goals = [log.state.plan.goal for log in (one, two) if log.state.plan]
         assert goals == ["one" if won[0] else "two"] * 2
-        assert len(await read_subject(bus.nc, "RESULTS", f"results.r{n}", from_leader=True)) == 2
+        assert len(await read_subject(bus.nc, f"results.r{n}", from_leader=True)) == 2
 
 
 async def test_a_plan_that_does_not_count_does_not_swallow_the_next(bus: Bus):
     """A supervisor that takes a request again may plan again, whatever it wrote in its former term."""
     log = await opened(bus)
-    former = await log.append(taken(delivery=1), message_id="one")
-    current = await log.append(taken(delivery=2), message_id="two")
+    former = await log.append(taken(delivery=1))
+    current = await log.append(taken(delivery=2))
 
     assert await log.compare_and_set(plan("former"), term=former)
     assert log.state.plan is None
@@ -184,8 +184,8 @@ async def test_a_plan_that_does_not_count_does_not_swallow_the_next(bus: Bus):
 async def test_a_stray_entry_before_the_plan_does_not_block_the_plan(bus: Bus, other: Bus):
     await bus.publisher.store("results.r1", b"stray", {})
     log = await opened(bus)
-    term = await log.append(taken(), message_id="taken")
-    await RequestLog(other, "r1").append(result("t9"), message_id="stray")
+    term = await log.append(taken())
+    await RequestLog(other, "r1").append(result("t9"))
     await reaches(log, 3)
 
     assert await log.compare_and_set(plan(), term=term)
@@ -194,9 +194,9 @@ async def test_a_stray_entry_before_the_plan_does_not_block_the_plan(bus: Bus, o
 
 async def test_an_answer_is_not_written_over_a_result_that_was_not_seen(bus: Bus, other: Bus):
     log = RequestLog(bus, "r1")
-    term = await log.append(taken(), message_id="taken")
+    term = await log.append(taken())
     await log.compare_and_set(plan(), term=term)
-    seen = await RequestLog(other, "r1").append(result("t1"), message_id="unseen")
+    seen = await RequestLog(other, "r1").append(result("t1"))
 
     assert not await log.compare_and_set(answer(), term=term)
 
@@ -208,12 +208,12 @@ async def test_an_answer_is_not_written_over_a_result_that_was_not_seen(bus: Bus
 async def test_refused_and_repeated_writes_are_heard_on_results_but_are_in_no_log(bus: Bus, other: Bus):
     plain = await Recorder.on(other, "results.r1")
     listener, owner = await opened(other), await opened(bus)
-    term = await owner.append(taken(), message_id="taken")
+    term = await owner.append(taken())
 
     with pytest.raises(CompareAndSetLost):
-        await bus.store("results.r1", plan("refused"), request_id="r1", message_id="p", term=term, expected=0)
-    await bus.store("results.r1", result("t1", "again"), request_id="r1", message_id="taken", term=term)
-    last = await owner.append(result("t2"), message_id="last")
+        await bus.store(plan("refused"), bus.origin("r1", term=term), expected=0)
+    await bus.store(result("t1", "again"), bus.origin("r1", term=term))
+    last = await owner.append(result("t2"))
     await reaches(listener, last)
 
     assert [(message.headers or {})["kind"] for message in plain.messages] == ["taken", "plan", "result", "result"]
@@ -232,11 +232,11 @@ async def test_a_wait_for_news_ends_when_none_comes_and_when_something_else_wake
 
 async def test_a_log_is_read_after_the_broker_was_killed(bus: Bus, broker: Server):
     log = await opened(bus)
-    await log.append(taken(), message_id="taken")
+    await log.append(taken())
 
     broker.kill()
     await broker.start()
-    await log.append(result(output="after"), message_id="after")
+    await log.append(result(output="after"))
 
     entries = await read_log(bus, "r1", from_leader=True)
     assert [entry.body.kind for entry in entries] == ["taken", "result"]

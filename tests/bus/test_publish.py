@@ -20,10 +20,7 @@ LARGE = 400_000  # bytes; twenty and some fill the buffer
 
 
 async def test_everything_is_stored_once_though_the_broker_is_killed_meanwhile(bus: Bus, broker: Server):
-    storing = [
-        asyncio.create_task(bus.store("results.r1", result(f"t{n}"), request_id="r1", message_id=f"id{n}"))
-        for n in range(400)
-    ]
+    storing = [asyncio.create_task(bus.store(result(f"t{n}"), bus.origin("r1"))) for n in range(400)]
     await asyncio.wait(storing, return_when=asyncio.FIRST_COMPLETED)
 
     broker.kill()
@@ -31,18 +28,15 @@ async def test_everything_is_stored_once_though_the_broker_is_killed_meanwhile(b
     async with asyncio.timeout(60):
         stored = await asyncio.gather(*storing)
 
-    ids = [raw.headers["Nats-Msg-Id"] for raw in await read_subject(bus.nc, "RESULTS", "results.r1", from_leader=True)]
-    assert sorted(ids) == sorted(f"id{n}" for n in range(400))
+    ids = [raw.headers["Nats-Msg-Id"] for raw in await read_subject(bus.nc, "results.r1", from_leader=True)]
+    assert sorted(ids) == sorted(f"r1.t{n}.1.w1.1" for n in range(400))
     assert len({one.sequence for one in stored}) == 400
 
 
 async def test_many_at_once_are_stored_in_order_and_once_though_the_broker_is_killed_meanwhile(
     bus: Bus, broker: Server
 ):
-    many = [
-        await bus.outgoing("results.r1", result(f"t{n}"), request_id="r1", message_id=f"id{n}", carrier=None)
-        for n in range(MAX_IN_FLIGHT + 100)
-    ]
+    many = [await bus.outgoing(result(f"t{n}"), bus.origin("r1"), None) for n in range(MAX_IN_FLIGHT + 100)]
     storing = asyncio.create_task(bus.store_all(many))
     await until(lambda: bus.nc.stats["out_msgs"] > 100, "some are sent")
 
@@ -51,7 +45,7 @@ async def test_many_at_once_are_stored_in_order_and_once_though_the_broker_is_ki
     async with asyncio.timeout(60):
         stored = await storing
 
-    kept = {raw.sequence: raw for raw in await read_subject(bus.nc, "RESULTS", "results.r1", from_leader=True)}
+    kept = {raw.sequence: raw for raw in await read_subject(bus.nc, "results.r1", from_leader=True)}
     assert len(kept) == len(many)
     assert [kept[one.sequence].headers["Nats-Msg-Id"] for one in stored] == [
         headers["Nats-Msg-Id"] for _, _, headers in many
@@ -62,10 +56,7 @@ async def test_many_at_once_are_asked_for_again_when_their_acknowledgements_are_
     bus: Bus, proxy: Proxy, connect: Connect
 ):
     behind = await connect(proxy.url)
-    many = [
-        await behind.outgoing("results.r1", result(f"t{n}"), request_id="r1", message_id=f"id{n}", carrier=None)
-        for n in range(3)
-    ]
+    many = [await behind.outgoing(result(f"t{n}"), behind.origin("r1"), None) for n in range(3)]
     proxy.drops_replies = True
     storing = asyncio.create_task(behind.store_all(many))
     await until(lambda: behind.publisher.retries > 0 or storing.done(), "no acknowledgement came")
@@ -74,17 +65,17 @@ async def test_many_at_once_are_asked_for_again_when_their_acknowledgements_are_
     async with asyncio.timeout(60):
         stored = await storing
 
-    kept = await read_subject(bus.nc, "RESULTS", "results.r1", from_leader=True)
+    kept = await read_subject(bus.nc, "results.r1", from_leader=True)
     assert [one.sequence for one in stored] == [raw.sequence for raw in kept]
 
 
 async def test_a_lost_acknowledgement_is_asked_for_again_under_the_same_id(bus: Bus, proxy: Proxy, connect: Connect):
     behind = await connect(proxy.url)
     proxy.drops_replies = True
-    storing = asyncio.create_task(behind.store("results.r1", result(), request_id="r1", message_id="id1"))
+    storing = asyncio.create_task(behind.store(result(), behind.origin("r1")))
 
     async def is_stored() -> bool:
-        return bool(await read_subject(bus.nc, "RESULTS", "results.r1", from_leader=True))
+        return bool(await read_subject(bus.nc, "results.r1", from_leader=True))
 
     await until_asked(is_stored, "the broker has it")
     await proxy.close()
@@ -93,14 +84,14 @@ async def test_a_lost_acknowledgement_is_asked_for_again_under_the_same_id(bus: 
         stored = await storing
 
     assert stored.is_duplicate
-    assert len(await read_subject(bus.nc, "RESULTS", "results.r1", from_leader=True)) == 1
+    assert len(await read_subject(bus.nc, "results.r1", from_leader=True)) == 1
 
 
 @pytest.mark.usefixtures("bus")
 async def test_a_broker_that_does_not_acknowledge_is_asked_again(proxy: Proxy, connect: Connect):
     behind = await connect(proxy.url)
     proxy.drops_replies = True
-    storing = asyncio.create_task(behind.store("results.r1", result(), request_id="r1", message_id="id1"))
+    storing = asyncio.create_task(behind.store(result(), behind.origin("r1")))
 
     await until(lambda: behind.publisher.retries > 0, "it was tried again")
     proxy.drops_replies = False
@@ -129,11 +120,8 @@ async def test_a_full_stream_is_said_to_be_full_once_by_all_that_wait_for_it(
 ):
     monkeypatch.setattr(publish, "LATE_SECONDS", 0.2)
     await change_stream(bus, "RESULTS", max_msgs=1)
-    await bus.store("results.r1", result("t0"), request_id="r1", message_id="id0")
-    waiting = [
-        asyncio.create_task(bus.store("results.r1", result(f"t{n}"), request_id="r1", message_id=f"id{n}"))
-        for n in (1, 2)
-    ]
+    await bus.store(result("t0"), bus.origin("r1"))
+    waiting = [asyncio.create_task(bus.store(result(f"t{n}"), bus.origin("r1"))) for n in (1, 2)]
 
     await until(lambda: "results.r1  not stored for" in caplog.text, "it is said")
     before = bus.publisher.retries

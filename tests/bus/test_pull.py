@@ -14,6 +14,7 @@ from muster_bus.embedded import Server
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull, shares
 from muster_bus.topology import Settings, provision, worker_consumer
+from muster_bus.queues import task_queue
 from muster_testing import pause, resume, until
 from tests.bus.broker_tools import TAGS, HeldPull, api, consumer, put_task
 from tests.bus.conftest import Pulling
@@ -126,7 +127,7 @@ async def test_a_bounce_is_noted_before_the_message_is_handed_back(bus: Bus):
     async def note(delivery: Delivery) -> None:
         noted.append((delivery.number, delivery.lease.is_held))
 
-    pull = Pull(bus, "TASKS", ["w_slow"], 1, 60.0, got.put, note)
+    pull = Pull(bus, task_queue(["slow"]), 1, 60.0, got.put, note)
     await pull.start()
     pull.slots = 0
     await put_task(bus, "slow", "one")
@@ -182,7 +183,7 @@ async def test_a_handler_that_breaks_frees_its_slot_and_its_message_comes_again(
             raise RuntimeError("a bug")
         delivery.lease.ack()
 
-    pull = Pull(bus, "TASKS", ["w_a"], 1, 1.0, handle)
+    pull = Pull(bus, task_queue(["a"]), 1, 1.0, handle)
     await pull.start()
     await put_task(bus, "a", "bad")
     await put_task(bus, "a", "good")

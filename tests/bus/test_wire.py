@@ -9,7 +9,7 @@ from nats.aio.client import Client
 from nats.errors import BadSubjectError, ConnectionClosedError, MaxPayloadError, ProtocolError
 
 from muster_bus.embedded import Server
-from muster_bus.nats_fast import Incoming, WireClient, WireParser
+from muster_bus.nats_fast import FastClient, FastParser, Incoming
 
 HEADERS = [
     {"sender": "worker/w1", "kind": "result", "Nats-Msg-Id": "r.t.1"},
@@ -20,7 +20,7 @@ HEADERS = [
 
 @pytest.mark.parametrize("headers", HEADERS)
 async def test_headers_arrive_as_nats_py_would_have_sent_them(broker: Server, headers: dict[str, str]):
-    listener, ours, theirs = WireClient(), WireClient(), Client()  # nats-py's flush does not prove a subscription
+    listener, ours, theirs = FastClient(), FastClient(), Client()  # nats-py's flush does not prove a subscription
     for client in (listener, ours, theirs):
         await client.connect(broker.url)
     heard = await listener.subscribe("x")
@@ -62,7 +62,7 @@ def test_messages_are_heard_whole_and_in_order_however_they_are_cut(said: list[S
 
     async def read() -> None:
         nonlocal rest
-        parser = WireParser(WireClient(), {1: heard.append})
+        parser = FastParser(FastClient(), {1: heard.append})
         for cut in cuts:
             await parser.parse(rest[:cut])
             rest = rest[cut:]
@@ -76,7 +76,7 @@ def test_messages_are_heard_whole_and_in_order_however_they_are_cut(said: list[S
 async def test_a_subject_may_hold_what_python_takes_for_space():
     heard: list[Incoming] = []
 
-    await WireParser(WireClient(), {1: heard.append}).parse(b"MSG events.a\x0b7 1 2\r\nhi\r\n")
+    await FastParser(FastClient(), {1: heard.append}).parse(b"MSG events.a\x0b7 1 2\r\nhi\r\n")
 
     assert [(message.subject, message.data) for message in heard] == [("events.a\x0b7", b"hi")]
 
@@ -84,7 +84,7 @@ async def test_a_subject_may_hold_what_python_takes_for_space():
 @pytest.mark.parametrize("line", [b"MSG x 1 many\r\n", b"HMSG x 1 a 2\r\n", b"NONSENSE\r\n", b"\r\n"])
 async def test_what_no_broker_says_ends_the_connection(line: bytes):
     with pytest.raises(ProtocolError):
-        await WireParser(WireClient(), {}).parse(line)
+        await FastParser(FastClient(), {}).parse(line)
 
 
 async def test_a_hearer_that_breaks_is_reported_and_the_next_message_is_heard(broker: Server):
@@ -99,7 +99,7 @@ async def test_a_hearer_that_breaks_is_reported_and_the_next_message_is_heard(br
         if message.data == b"bad":
             raise ValueError("too much")
 
-    client = WireClient()
+    client = FastClient()
     await client.connect(broker.url, error_cb=on_error)
     await client.listen("x", hear)
     client.post("x", b"bad")
@@ -113,7 +113,7 @@ async def test_a_hearer_that_breaks_is_reported_and_the_next_message_is_heard(br
 
 async def test_who_could_not_listen_hears_nothing_that_is_said_to_the_next(broker: Server):
     heard: list[Incoming] = []
-    client = WireClient()
+    client = FastClient()
     await client.connect(broker.url)
     with pytest.raises(BadSubjectError):
         await client.listen("", heard.append)
@@ -127,7 +127,7 @@ async def test_who_could_not_listen_hears_nothing_that_is_said_to_the_next(broke
 
 
 async def test_what_cannot_be_sent_is_refused_as_nats_py_refuses_it(broker: Server):
-    client = WireClient()
+    client = FastClient()
     await client.connect(broker.url)
     with pytest.raises(MaxPayloadError):
         client.post("x", b"x" * (client.max_payload + 1))

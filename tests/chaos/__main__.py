@@ -15,7 +15,7 @@ from pathlib import Path
 from muster_bus.connection import Bus
 from muster_bus.topology import Settings
 from muster_client import Client
-from muster_protocol.headers import Sender
+from muster_protocol.sender import Sender
 from muster_testing.cluster import provision_when_elected
 from tests.chaos.checker import Checker, Violation
 from tests.chaos.evidence import Evidence, Reader

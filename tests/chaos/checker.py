@@ -88,7 +88,7 @@ class Checker:
             yield Violation("I2 one plan", log.request_id, f"{len(log.plans)} plans of a valid term")
         if len(log.answers) > 1 and log.request_id not in self._ledger.sent:
             yield Violation("I2 one answer", log.request_id, f"{len(log.answers)} answers of a valid term")
-        copies = Counter(entry.body.message_id for entry in log.entries if isinstance(entry.body, Result))
+        copies = Counter(_finish_of(entry.body) for entry in log.entries if isinstance(entry.body, Result))
         for message_id, count in copies.items():
             if count > 1:
                 yield Violation("I2 one result", log.request_id, f"{message_id} was stored {count} times")
@@ -145,3 +145,8 @@ class Checker:
         for stream, count in self._evidence.stored.items():
             if count:
                 yield Violation("nothing left", "", f"{stream} holds {count} messages")
+
+
+def _finish_of(result: Result) -> str:
+    """Which worker finished which attempt at which delivery: stored once, whatever was lost meanwhile."""
+    return f"{result.attempt_id} by {result.worker or 'its owner'} at delivery {result.delivery}"

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from muster_bus.connection import Bus
-from muster_bus.log import read_entry
 from muster_bus.read import Raw, read_subject
+from muster_bus.receive import open_live
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import Entry
-from muster_protocol.messages import Answer, ErrorReport, PlanRecorded, Reserved, Result, ResultStatus, Taken
+from muster_protocol.messages import LOG_KINDS, Answer, ErrorReport, PlanRecorded, Reserved, Result, ResultStatus, Taken
 from muster_testing.backlog import Backlog, backlog
 
-CONSUMERS = {"s_default": "REQUESTS", "w_scripted": "TASKS", "w_other": "TASKS", "w_second": "TASKS"}
+QUEUES = [request_queue("default"), *(task_queue([tag]) for tag in ("scripted", "other", "second"))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,23 +126,31 @@ class Reader:
 
     async def logs(self) -> dict[str, Log]:
         """Every log as it is now; what cannot be read is left out."""
-        for raw in await read_subject(self._bus.nc, "RESULTS", "results.*", self._last, from_leader=True):
+        for raw in await read_subject(self._bus.nc, "results.*", self._last, from_leader=True):
             self._last = raw.sequence
             request_id = subjects.last_token(raw.subject)
             self.raws[request_id].append(raw)
             try:
-                self._entries[request_id].append(await read_entry(self._bus, raw))
+                self._entries[request_id].append(entry_of(raw, open_live(await self._with_body(raw), LOG_KINDS)))
             except Invalid:
                 continue
         return {request_id: judged(request_id, entries) for request_id, entries in self._entries.items()}
 
+    async def _with_body(self, raw: Raw) -> Raw:
+        """With the body that lies in the object store. Nothing is reported: looking must not change what is seen."""
+        reference = raw.headers.get(h.BODY_REF)
+        if reference is None:
+            return raw
+        headers = {name: value for name, value in raw.headers.items() if name != h.BODY_REF}
+        return raw._replace(headers=headers, data=await self._bus.bodies.get(reference))
+
     async def backlogs(self) -> dict[str, Backlog | None]:
-        return {consumer: await backlog(self._bus, stream, consumer) for consumer, stream in CONSUMERS.items()}
+        return {queue.consumers[0]: await backlog(self._bus, queue) for queue in QUEUES}
 
     async def errors(self) -> list[ErrorReport]:
         """The reports; garbage that somebody put on `errors` is none."""
         found: list[ErrorReport] = []
-        for raw in await read_subject(self._bus.nc, "ERRORS", subjects.ERRORS, from_leader=True):
+        for raw in await read_subject(self._bus.nc, subjects.ERRORS, from_leader=True):
             try:
                 found.append(ErrorReport.read(raw.data))
             except Invalid:

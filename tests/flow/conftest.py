@@ -8,7 +8,7 @@ import pytest
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server
 from muster_bus.topology import provision
-from muster_protocol.headers import Sender
+from muster_protocol.sender import Sender
 from tests.flow.coordinator_harness import SETTINGS, ServiceGroup
 
 

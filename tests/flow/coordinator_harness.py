@@ -15,7 +15,6 @@ from muster_bus.read import read_subject
 from muster_bus.topology import Settings
 from muster_coordinator.coordinator import Coordinator
 from muster_protocol import subjects
-from muster_protocol.headers import Sender
 from muster_protocol.messages import (
     Answer,
     AnswerStatus,
@@ -30,6 +29,7 @@ from muster_protocol.messages import (
     Taken,
 )
 from muster_protocol.plan import Plan, TaskSpec
+from muster_protocol.sender import Sender
 from tests.harness import store_once
 
 SETTINGS = Settings(lease_seconds=1, ack_wait_seconds=1)
@@ -164,7 +164,7 @@ class ServiceGroup:
 
     async def reported(self) -> list[str]:
         """The message ids of all errors."""
-        return sorted(raw.headers.get("Nats-Msg-Id", "") for raw in await read_subject(self.bus.nc, "ERRORS", "errors"))
+        return sorted(raw.headers.get("Nats-Msg-Id", "") for raw in await read_subject(self.bus.nc, "errors"))
 
     async def until_reported(self, *ids: str) -> list[str]:
         """Wait until all of these are on `errors`; all that is there then."""
@@ -177,5 +177,5 @@ class ServiceGroup:
 
     async def conflicts_told(self) -> list[str]:
         """The tasks about which a conflict was told."""
-        events = await read_subject(self.bus.nc, "EVENTS", "events.r1")
+        events = await read_subject(self.bus.nc, "events.r1")
         return sorted(json.loads(raw.data)["task_id"] for raw in events if raw.headers.get("kind") == "conflict")

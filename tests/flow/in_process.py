@@ -11,10 +11,10 @@ from muster_agent.team.file import load_team
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, Lease, LeaseKeeper
 from muster_bus.pull import Pull
-from muster_protocol import subjects
-from muster_protocol.headers import Sender
+from muster_bus.queues import Queue
 from muster_protocol.messages import Failure, Request, Result, ResultStatus, Task
 from muster_protocol.plan import Plan, TaskSpec
+from muster_protocol.sender import Sender
 from muster_supervisor.owner import Owner, Resources
 from muster_supervisor.supervisor import Supervisor
 from tests.harness import Muster
@@ -99,7 +99,7 @@ def task_of(task_id: str, *, description: str = "{}", deadline: float | None = N
 
 
 async def put_task(muster: Muster, task: Task) -> None:
-    await muster.bus.store(subjects.tasks(task.tag), task, request_id=task.request_id, message_id=task.message_id)
+    await muster.bus.store(task, muster.bus.origin(task.request_id))
 
 
 async def put_result(
@@ -115,15 +115,13 @@ async def put_result(
         worker="w1",
         role="scripted",
     )
-    await muster.bus.store(
-        subjects.results(request_id), result, request_id=request_id, message_id=f"{request_id}.{task_id}"
-    )
+    await muster.bus.store(result, muster.bus.origin(request_id))
 
 
-async def next_deliveries(muster: Muster, stream: str, consumer: str, count: int, within: float) -> list[Delivery]:
+async def next_deliveries(muster: Muster, queue: Queue, count: int, within: float) -> list[Delivery]:
     """What the next holder gets, and gets soon."""
     got: asyncio.Queue[Delivery] = asyncio.Queue()
-    pull = Pull(muster.bus, stream, [consumer], count, 60.0, got.put)
+    pull = Pull(muster.bus, queue, count, 60.0, got.put)
     await pull.start()
     try:
         async with asyncio.timeout(within):

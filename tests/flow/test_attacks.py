@@ -288,7 +288,7 @@ async def test_an_expiry_that_we_wrote_in_a_lost_term_does_not_swallow_the_next(
         "kind": "result",
         "schema": "1",
         "term": "999999",
-        "Nats-Msg-Id": lost.message_id,
+        "Nats-Msg-Id": f"{lost.attempt_id}.s1.1",
     }
     await muster.publish(f"results.{request}", lost.body(), headers)
 
@@ -301,14 +301,14 @@ async def test_a_second_copy_of_a_task_that_runs_here_is_not_started(muster: Mus
     await muster.start("supervisor", "s1")
     request = await muster.submit([{"id": "a", "orders": {"until": "go"}}])
     await muster.until_log(request, lambda state: state.in_flight == 1 and not state.dispatch_unconfirmed)
-    (task,) = await read_subject(muster.bus.nc, "TASKS", "tasks.scripted")
+    (task,) = await read_subject(muster.bus.nc, "tasks.scripted")
     await muster.start("worker", "w1")
     await muster.until(lambda: muster.executions(request)["a"] == 1, "the task runs")
 
     headers = {name: value for name, value in task.headers.items() if not name.startswith("Nats-")}
     copy = await muster.publish("tasks.scripted", task.data, headers)
 
-    await muster.until_gone("TASKS", "tasks.scripted", copy.sequence)
+    await muster.until_gone("tasks.scripted", copy.sequence)
     muster.release("go")
     assert (await muster.answer(request)).status is AnswerStatus.DONE
     assert muster.executions(request) == {"a": 1}

@@ -31,7 +31,7 @@ async def test_two_messages_of_one_attempt_that_were_both_started_are_one_confli
 
     await eventually(start_announced)
     assert _sides(await group.conflicts_after_the_answer()) == [("started twice", "w1", "w2")]
-    told = [raw for raw in await read_subject(group.bus.nc, "EVENTS", "events.r1") if raw.headers["kind"] == "conflict"]
+    told = [raw for raw in await read_subject(group.bus.nc, "events.r1") if raw.headers["kind"] == "conflict"]
     assert [raw.headers["sender"] for raw in told] == ["coordinator/c1"]
 
 
@@ -110,7 +110,7 @@ async def test_a_conflict_that_was_told_is_not_told_again_by_the_next_coordinato
     await group.until("/v1/conflicts", lambda found: found["conflicts"])
 
     async def start_announced() -> bool:
-        return bool(await read_subject(group.bus.nc, "EVENTS", "events.r1"))
+        return bool(await read_subject(group.bus.nc, "events.r1"))
 
     await eventually(start_announced)
     before = (await group.get("/v1/conflicts"))["conflicts"]
@@ -154,7 +154,7 @@ async def test_a_cancel_through_the_door_is_kept_on_control(group: ServiceGroup)
 
     status, _, _ = await group.ask("POST", "/v1/requests/r1/cancel?reason=enough")
 
-    (stored,) = await read_subject(group.bus.nc, "CONTROL", "control.r1")
+    (stored,) = await read_subject(group.bus.nc, "control.r1")
     assert status == 202
     assert json.loads(stored.data)["reason"] == "enough"
 

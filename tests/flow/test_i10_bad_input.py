@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 
+from muster_protocol import subjects
 from muster_protocol.messages import AnswerStatus, ErrorReport
 from tests.harness import Muster
 
@@ -58,7 +59,7 @@ async def test_garbage_among_tasks_gets_one_error_each_and_the_next_task_is_done
     request = await muster.submit([{"id": "a"}])
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
-    await muster.until_settled("TASKS", "w_scripted")
+    await muster.until_settled(subjects.tasks("scripted"))
     assert each_once([reason for _, _, reason in BAD_TASKS], await muster.reasons())
 
 
@@ -67,7 +68,7 @@ async def test_a_task_that_brings_a_status_of_its_own_is_refused_like_any_other(
 
     await muster.publish("tasks.scripted", b"{broken", {**SUPERVISOR, "Status": "404"})
 
-    await muster.until_settled("TASKS", "w_scripted")
+    await muster.until_settled(subjects.tasks("scripted"))
     assert each_once(["Invalid JSON"], await muster.reasons())
 
 

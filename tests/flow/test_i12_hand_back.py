@@ -4,6 +4,7 @@ import asyncio
 import signal
 
 from muster_agent.team.file import load_team
+from muster_bus.queues import request_queue, task_queue
 from muster_bus.read import read_subject
 from muster_bus.service import stop_within
 from muster_protocol.messages import AnswerStatus, ResultStatus
@@ -23,9 +24,9 @@ async def test_tasks_of_a_stopped_worker_are_handed_back_with_a_note(patient_mus
     muster.signal("w1", signal.SIGTERM)
     assert await muster.ended("w1") == 0
 
-    again = await next_deliveries(muster, "TASKS", "w_scripted", 3, within=20)
+    again = await next_deliveries(muster, task_queue(["scripted"]), 3, within=20)
     assert [delivery.number for delivery in again] == [2, 2, 2]
-    events = await read_subject(muster.bus.nc, "EVENTS", "events.r1", from_leader=True)
+    events = await read_subject(muster.bus.nc, "events.r1", from_leader=True)
     assert [event.headers["kind"] for event in events].count("handed_back") == 3
 
 
@@ -50,7 +51,7 @@ async def test_the_requests_of_a_stopped_supervisor_are_handed_back_with_a_note(
     muster.signal("s1", signal.SIGTERM)
     assert await muster.ended("s1") == 0
 
-    (again,) = await next_deliveries(muster, "REQUESTS", "s_default", 1, within=20)
+    (again,) = await next_deliveries(muster, request_queue("default"), 1, within=20)
     assert again.number == 2
     state = await muster.state(request)
     assert (state.owner, state.unproductive_takes(again.number)) == (None, 0)
@@ -69,7 +70,7 @@ async def test_a_failure_that_waits_for_room_is_handed_back_by_a_stopped_worker(
     muster.signal("w1", signal.SIGTERM)
     assert await muster.ended("w1") == 0
 
-    (again,) = await next_deliveries(muster, "TASKS", "w_scripted", 1, within=20)
+    (again,) = await next_deliveries(muster, task_queue(["scripted"]), 1, within=20)
     assert again.number == 2
 
 
@@ -86,7 +87,7 @@ async def test_a_request_that_waits_to_be_refused_is_handed_back_by_a_stopped_su
     muster.signal("s1", signal.SIGTERM)
     assert await muster.ended("s1") == 0
 
-    (again,) = await next_deliveries(muster, "REQUESTS", "s_default", 1, within=20)
+    (again,) = await next_deliveries(muster, request_queue("default"), 1, within=20)
     assert again.number == 2
 
 
@@ -96,7 +97,7 @@ async def test_a_request_that_was_only_handed_back_unseen_is_no_poison(patient_m
     team = load_team(muster.folder / "team.yaml")
     async with connected(muster, "s0") as bus:
         for _ in range(3):
-            (delivery,) = await next_deliveries(muster, "REQUESTS", "s_default", 1, within=20)
+            (delivery,) = await next_deliveries(muster, request_queue("default"), 1, within=20)
             await note_returned(bus, team.team, delivery)
             delivery.lease.hand_back()
 
@@ -111,7 +112,7 @@ async def test_a_task_that_was_only_handed_back_unseen_is_no_poison(patient_must
     await put_task(muster, task_of("t"))
     full = Events(muster.bus)
     for _ in range(3):
-        (delivery,) = await next_deliveries(muster, "TASKS", "w_scripted", 1, within=20)
+        (delivery,) = await next_deliveries(muster, task_queue(["scripted"]), 1, within=20)
         await full.returned_unread(delivery)
         delivery.lease.hand_back()
 

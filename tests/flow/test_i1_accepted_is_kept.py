@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from muster_protocol import subjects
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import Answer, AnswerStatus, PlanRecorded
 from tests.harness import Muster
@@ -48,7 +49,7 @@ async def test_a_supervisor_killed_at_any_step_loses_nothing_and_doubles_nothing
     assert len(await muster.entries(request, Answer)) == 1
     assert muster.executions(request) == {"a": 1, "b": 1, "c": 1, "d": 1}
     assert len(await muster.results(request)) == 4
-    await muster.until_settled("REQUESTS", "s_default")
+    await muster.until_settled(subjects.requests("default"))
 
 
 async def test_a_broker_killed_in_the_middle_of_200_tasks_loses_and_doubles_nothing(muster: Muster) -> None:
@@ -92,7 +93,7 @@ async def test_the_same_request_published_three_times_is_one_request(muster: Mus
     first = await muster.submit([dict(task) for task in tasks], id="mine")
     answer = await muster.answer(first)
     again = [await muster.submit([dict(task) for task in tasks], id="mine") for _ in range(2)]
-    await muster.until_settled("REQUESTS", "s_default")
+    await muster.until_settled(subjects.requests("default"))
 
     assert again == ["mine", "mine"]
     assert await muster.answer("mine") == answer
@@ -108,7 +109,7 @@ async def test_copies_of_one_request_at_two_supervisors_run_once(muster: Muster)
     for _ in range(4):
         await muster.submit([{"id": "a", "orders": {"sleep": 0.3}}], id="same")
     answer = await muster.answer("same")
-    await muster.until_settled("REQUESTS", "s_default")
+    await muster.until_settled(subjects.requests("default"))
 
     assert answer.status is AnswerStatus.DONE
     assert muster.executions("same") == {"a": 1}
@@ -124,7 +125,7 @@ async def test_the_same_id_with_another_body_is_an_error_and_the_first_answer_st
     with pytest.raises(Invalid, match="id: mine was used before for another request"):
         await muster.submit([{"id": "a", "orders": {"output": "second"}}], id="mine")
     await muster.publish("requests.default", b'{"id": "mine", "text": "by hand"}', None)
-    await muster.until_settled("REQUESTS", "s_default")
+    await muster.until_settled(subjects.requests("default"))
 
     assert (await muster.answer("mine")).text == "first"
     errors = [raw.data.decode() for raw in await muster.errors()]

@@ -67,7 +67,7 @@ async def test_poison_is_answered_from_the_log_and_not_by_the_model_that_may_be_
         assert await owner.take_first()
         plan_entry = PlanRecorded(plan=plan, team="default", request_hash="hash", deadline=owner.deadline, in_flight=2)
         assert await owner.compare_and_set(plan_entry)
-        await owner.append(reserved(("a", 1), ("b", 1)), "r1.reserved")
+        await owner.append(reserved(("a", 1), ("b", 1)))
         for name in ("a", "b"):
             await put_result(muster, "r1", name, ResultStatus.DONE)
         await owner.log.refresh()

@@ -9,6 +9,7 @@ import pytest
 
 from muster_bus import bodies
 from muster_bus.bodies import MAX_BODY
+from muster_protocol import subjects
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import AnswerStatus, Failure, PlanRecorded, ResultStatus
 from muster_protocol.plan import Plan, TaskSpec
@@ -76,7 +77,7 @@ async def test_a_request_that_its_next_owner_finds_invalid_is_answered_all_the_s
     answer = await muster.answer(request)
 
     assert "deadline_seconds" in answer.text
-    await muster.until_settled("REQUESTS", "s_default")
+    await muster.until_settled(subjects.requests("default"))
 
 
 async def test_a_map_that_would_become_gigabytes_is_refused_by_its_field(muster: Muster) -> None:
@@ -105,7 +106,7 @@ async def test_reasons_that_are_together_too_long_for_a_message_are_cut_in_the_a
             plan=plan, team="default", request_hash="hash", deadline=owner.deadline, in_flight=200
         )
         assert await owner.compare_and_set(plan_entry)
-        await owner.append(reserved(*((name, 1) for name in names)), "r1.reserved")
+        await owner.append(reserved(*((name, 1) for name in names)))
         await asyncio.gather(*(put_result(muster, "r1", name, ResultStatus.FAILED, error) for name in names))
         await owner.log.refresh()
 
@@ -135,7 +136,7 @@ async def test_a_bad_task_with_a_long_request_id_is_reported_and_gone(muster: Mu
     headers = {"sender": "client/c", "kind": "task", "request-id": "r" * 65_470}  # of 65,535
     await muster.publish("tasks.scripted", b"junk", headers)
 
-    await muster.until_settled("TASKS", "w_scripted")
+    await muster.until_settled(subjects.tasks("scripted"))
     assert len(await muster.errors()) == 1
 
 

@@ -33,7 +33,7 @@ async def test_an_owner_whose_lease_ran_out_writes_nothing(muster: Muster) -> No
         await lost(owner)
 
         with pytest.raises(LeaseLost):
-            await owner.append(ANSWER, "answer")
+            await owner.append(ANSWER)
         with pytest.raises(LeaseLost):
             await owner.compare_and_set(ANSWER)
 
@@ -62,7 +62,7 @@ async def test_an_owner_that_saw_its_successor_writes_nothing(muster: Muster) ->
         await owner.log.refresh()
 
         with pytest.raises(Superseded):
-            await owner.append(ANSWER, "answer")
+            await owner.append(ANSWER)
         with pytest.raises(Superseded):
             await owner.compare_and_set(ANSWER)
 

@@ -2,7 +2,9 @@
 
 import signal
 
+from muster_bus.queues import task_queue
 from muster_bus.read import read_subject
+from muster_protocol import subjects
 from muster_protocol.messages import AnswerStatus, ResultStatus
 from muster_worker.history import is_done_already
 from tests.bus.broker_tools import Recorder
@@ -18,7 +20,7 @@ async def test_a_worker_killed_between_result_and_ack_does_not_make_the_task_run
 
     await muster.start("worker", "w2")
     answer = await muster.answer(request)
-    await muster.until_settled("TASKS", "w_scripted")
+    await muster.until_settled(subjects.tasks("scripted"))
 
     assert answer.status is AnswerStatus.DONE
     assert muster.executions(request) == {"a": 1, "b": 1}
@@ -32,15 +34,15 @@ async def test_a_task_stored_again_after_a_broker_restart_is_recognised_though_i
     await muster.until_log(
         request, lambda state: bool(state.tasks) and not state.dispatch_unconfirmed and state.in_flight == 2
     )
-    (copy,) = await read_subject(muster.bus.nc, "TASKS", "tasks.scripted")
+    (copy,) = await read_subject(muster.bus.nc, "tasks.scripted")
     await muster.start("worker", "w1")
     await muster.until_log(request, lambda state: state.tasks["a"].result is not None)
-    await muster.until_settled("TASKS", "w_scripted")
+    await muster.until_settled(subjects.tasks("scripted"))
 
     muster.broker.kill()
     await muster.broker.start()
     again = await muster.store_copy("tasks.scripted", copy, age_seconds=5.0)
-    await muster.until_settled("TASKS", "w_scripted")
+    await muster.until_settled(subjects.tasks("scripted"))
     muster.release("go")
     answer = await muster.answer(request)
 
@@ -56,15 +58,15 @@ async def test_a_task_that_a_restarted_broker_delivers_a_moment_later_is_recogni
     muster.signal("w1", signal.SIGSTOP)
     request = await muster.submit([{"id": "a"}, {"id": "hold", "tag": "second", "orders": {"until": "go"}}])
     await muster.until_log(request, lambda state: state.in_flight == 2 and not state.dispatch_unconfirmed)
-    (copy,) = await read_subject(muster.bus.nc, "TASKS", "tasks.scripted")
+    (copy,) = await read_subject(muster.bus.nc, "tasks.scripted")
     muster.signal("w1", signal.SIGCONT)
     await muster.until_log(request, lambda state: state.tasks["a"].result is not None)
-    await muster.until_settled("TASKS", "w_scripted")
+    await muster.until_settled(subjects.tasks("scripted"))
 
     muster.broker.kill()
     await muster.broker.start()
     await muster.store_copy("tasks.scripted", copy, age_seconds=0.0)
-    await muster.until_settled("TASKS", "w_scripted")
+    await muster.until_settled(subjects.tasks("scripted"))
     muster.release("go")
     answer = await muster.answer(request)
 
@@ -82,7 +84,7 @@ async def test_a_worker_that_hung_with_a_task_in_its_socket_does_not_do_what_a_p
     muster.signal("w1", signal.SIGCONT)
     await muster.start("worker", "w3", "--role", "scripted")
     answer = await muster.answer(request)
-    await muster.until_settled("TASKS", "w_second")
+    await muster.until_settled(subjects.tasks("second"))
 
     assert answer.status is AnswerStatus.DONE
     assert muster.executions(request) == {"a": 1, "b": 1}
@@ -94,12 +96,12 @@ async def _delivered_to_a_hanging_worker(muster: Muster) -> str:
         muster.signal("w1", signal.SIGSTOP)  # before the request: else a quick w1 has done the task by now
         request = await muster.submit([{"id": "a", "tag": "second"}, {"id": "b"}])
         await muster.until_log(request, lambda state: state.in_flight == 2 and not state.dispatch_unconfirmed)
-        if (await muster.backlog("TASKS", "w_second")).working == 1 and not muster.executions(request):
+        if (await muster.backlog(task_queue(["second"]))).working == 1 and not muster.executions(request):
             return request
         muster.signal("w1", signal.SIGCONT)
         await muster.client.cancel(request)
         await muster.answer(request)
-        await muster.until_settled("TASKS", "w_second")
+        await muster.until_settled(subjects.tasks("second"))
     raise AssertionError("no pull of w1 was open when it was stopped")
 
 

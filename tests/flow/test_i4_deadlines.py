@@ -2,6 +2,7 @@
 
 import time
 
+from muster_protocol import subjects
 from muster_protocol.messages import AnswerStatus
 from tests.harness import LEASE_SECONDS, Muster
 
@@ -70,7 +71,7 @@ async def test_a_task_that_expired_in_the_queue_is_settled_without_work(muster: 
     await muster.answer(request)
 
     await muster.start("worker", "w1")
-    await muster.until_settled("TASKS", "w_scripted")
+    await muster.until_settled(subjects.tasks("scripted"))
 
     assert muster.executions(request) == {}
 

@@ -2,6 +2,7 @@
 
 import time
 
+from muster_protocol.fold import TaskPhase
 from muster_protocol.messages import AnswerStatus
 from tests.harness import LEASE_SECONDS, Muster
 
@@ -72,7 +73,7 @@ async def test_a_full_object_store_is_waited_for_by_the_task_that_needs_it_alone
     await muster.leave_room_for("OBJ_bodies", messages=1)
 
     muster.release("go")
-    await muster.until_log(request, lambda state: state.tasks["after"].status.value == "done")
+    await muster.until_log(request, lambda state: state.tasks["after"].phase is TaskPhase.DONE)
     await muster.leave_room_for("OBJ_bodies", messages=1000)
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE

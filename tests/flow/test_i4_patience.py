@@ -7,6 +7,7 @@ import pytest
 from muster_agent.errors import ModelAway
 from muster_agent.models.choose import choose_model
 from muster_agent.models.scripted import Scripted
+from muster_protocol import subjects
 from muster_protocol.messages import AnswerStatus, ResultStatus
 from muster_supervisor.decide import GiveAnswer, MakePlan, due
 from muster_testing import until_asked
@@ -100,7 +101,7 @@ async def test_a_task_that_comes_after_its_deadline_is_settled_without_work(must
     await muster.start("worker", "w1")
 
     await put_task(muster, task_of("late", deadline=time.time() - 1))
-    await muster.until_settled("TASKS", "w_scripted")
+    await muster.until_settled(subjects.tasks("scripted"))
 
     assert muster.executions("r1") == {}
 

@@ -5,7 +5,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from nats.errors import Error as NatsError
@@ -119,21 +118,3 @@ async def is_request_stored(bus: Bus, sequence: int) -> bool:
     except (TimeoutError, NatsError):
         return True
     return True
-
-
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """How much waits in a consumer, and how much is being worked on."""
-
-    waiting: int
-    working: int
-
-
-async def backlog(bus: Bus, queue: Queue) -> Backlog | None:
-    """Of a queue with one consumer; None when the broker does not say."""
-    stream, (consumer,) = queue
-    try:
-        info = await bus.nc.jetstream(timeout=2).consumer_info(stream, consumer)
-    except (TimeoutError, NatsError):
-        return None
-    return Backlog(info.num_pending or 0, info.num_ack_pending or 0)

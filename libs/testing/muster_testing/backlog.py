@@ -1,10 +1,11 @@
-"""How much waits in a consumer, and how much of it is being worked on."""
+"""How much waits in a queue, and how much of it is being worked on."""
 
 from dataclasses import dataclass
 
 from nats.errors import Error as NatsError
 
 from muster_bus.connection import Bus
+from muster_bus.queues import Queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +16,9 @@ class Backlog:
     working: int
 
 
-async def backlog(bus: Bus, stream: str, consumer: str) -> Backlog | None:
-    """None when the broker does not answer."""
+async def backlog(bus: Bus, queue: Queue) -> Backlog | None:
+    """Of a queue with one consumer; None when the broker does not answer."""
+    stream, (consumer,) = queue
     try:
         info = await bus.nc.jetstream(timeout=2).consumer_info(stream, consumer)
     except (TimeoutError, NatsError):

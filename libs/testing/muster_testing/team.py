@@ -14,8 +14,8 @@ from muster_bus.read import Raw, read_subject
 from muster_bus.topology import Settings, provision
 from muster_client import Client
 from muster_protocol.fold import Entry, RequestState, fold
-from muster_protocol.headers import Sender
 from muster_protocol.messages import Answer, ErrorReport, LogBody, Result
+from muster_protocol.sender import Sender
 from muster_testing.broker import running_broker
 from muster_testing.services import Services
 from muster_testing.waiting import LIMIT_SECONDS, until_asked
@@ -84,7 +84,7 @@ class RunningTeam(Services):
 
     async def errors(self) -> list[Raw]:
         """Every message on `errors`."""
-        return await read_subject(self.bus.nc, "ERRORS", "errors", from_leader=True)
+        return await read_subject(self.bus.nc, "errors", from_leader=True)
 
     async def reasons(self) -> list[str]:
         """The reason of every error report."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster_bus.lease import Delivery, LeaseKeeper
-from muster_bus.nats_fast import Incoming, WireClient
+from muster_bus.nats_fast import FastClient, Incoming
 from muster_bus.read import timestamp
 
 PLAIN = "$JS.ACK.TASKS.w_math.3.41.57.1700000000123456789.9"
@@ -15,7 +15,7 @@ WITH_DOMAIN = "$JS.ACK.hub.ACCOUNTHASH.TASKS.w_math.3.41.57.1700000000123456789.
 
 
 def delivered(reply: str) -> Delivery:
-    return Delivery.of(Incoming("tasks.math", reply, b"{}", {"kind": "task"}), LeaseKeeper(WireClient(), 1.0))
+    return Delivery.of(Incoming("tasks.math", reply, b"{}", {"kind": "task"}), LeaseKeeper(FastClient(), 1.0))
 
 
 @pytest.mark.parametrize("reply", [PLAIN, WITH_DOMAIN, WITH_DOMAIN + ".random"])

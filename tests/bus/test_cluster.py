@@ -76,7 +76,7 @@ async def test_a_read_on_a_wake_up_has_the_newest_entry(nodes: list[Bus]):
         await follower.subscribe(f"live.results.{request_id}", wakes.put_nowait)
         await follower.flush()
         for n in range(200):
-            await follower.store(result(f"t{n}"), follower.origin(request_id, term=n))
+            await follower.store(result(f"t{n}", request_id=request_id), follower.origin(request_id))
             async with asyncio.timeout(60):
                 told = await wakes.get()
                 await reader.refresh()

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 
 from muster_bus import reports
 from muster_bus.connection import Bus
 from muster_bus.log import RequestLog, read_log
-from muster_bus.reports import Source
+from muster_bus.read import Raw
 from muster_testing import until_asked
 from tests.bus.broker_tools import change_stream, errors, plan, result, taken
 
@@ -98,7 +99,7 @@ async def test_headers_that_claim_to_be_the_brokers_are_not_believed(bus: Bus, o
 
 
 async def test_a_report_shows_where_it_came_from_and_no_more_than_an_excerpt(bus: Bus):
-    source = Source("TASKS", 7, "tasks.a", {"sender": "x" * 999}, b"\xff" * 999)
+    source = Raw(7, time.time(), "tasks.a", {"sender": "x" * 999}, b"\xff" * 999, "TASKS")
 
     await bus.report("broken", source, request_id="r1")
 
@@ -133,7 +134,7 @@ async def test_a_report_that_finds_no_room_is_stored_when_there_is_some(bus: Bus
     await bus.publisher.store("errors", b"{}", {})
     await change_stream(bus, "ERRORS", max_msgs=1)
     for sequence in (7, 8):
-        await bus.report("broken", Source("TASKS", sequence, "tasks.a", None, b""))
+        await bus.report("broken", Raw(sequence, time.time(), "tasks.a", {}, b"", "TASKS"))
 
     await change_stream(bus, "ERRORS", max_msgs=-1)
 
@@ -146,7 +147,7 @@ async def test_a_report_that_finds_no_room_is_stored_when_there_is_some(bus: Bus
 async def test_garbage_on_errors_never_loops(bus: Bus, other: Bus):
     """Its report is reported by nobody: it is readable, and known by where the garbage lies."""
     stored = await bus.publisher.store("errors", b"garbage", {})
-    source = Source("ERRORS", stored.sequence, "errors", None, b"garbage")
+    source = Raw(stored.sequence, time.time(), "errors", {}, b"garbage", "ERRORS")
 
     for reader in (bus, other, bus):
         await reader.report("broken", source)

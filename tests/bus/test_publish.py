@@ -9,8 +9,8 @@ from muster_bus import publish
 from muster_bus.connection import PENDING_BYTES, Bus
 from muster_bus.embedded import Server
 from muster_bus.publish import MAX_IN_FLIGHT, CompareAndSetLost, NoStream, Outgoing
+from muster_bus.queues import delete_task
 from muster_bus.read import read_subject
-from muster_bus.topology import delete_message
 from muster_protocol.errors import BrokerAway, Invalid
 from muster_testing import Proxy, pause, resume, until, until_asked
 from tests.bus.broker_tools import Recorder, change_stream, result
@@ -108,7 +108,7 @@ async def test_a_full_stream_holds_a_publish_back_until_there_is_room(bus: Bus):
     await until(lambda: bus.publisher.retries > 0, "it was refused")
     assert not storing.done()
 
-    await delete_message(bus, "TASKS", first.sequence)
+    await delete_task(bus, first.sequence)
     async with asyncio.timeout(60):
         stored = await storing
 
@@ -151,7 +151,7 @@ async def test_a_lost_compare_and_set_is_said_at_once_and_never_tried_again(bus:
 
 
 async def test_a_subject_that_no_stream_takes_is_a_clear_error(bus: Bus):
-    with pytest.raises(NoStream, match=r"nobody\.here was not stored within 0\.3 s: no stream takes this subject"):
+    with pytest.raises(NoStream, match=r"nobody\.here was not stored within 0\.3 s: no stream is bound to this subject"):
         await bus.publisher.store("nobody.here", b"{}", {}, give_up_after=0.3)
 
 
@@ -243,7 +243,7 @@ async def test_an_answer_from_somebody_who_is_no_stream_is_no_acknowledgement(bu
     await other.flush()
 
     async with asyncio.timeout(60):
-        with pytest.raises(BrokerAway, match="somebody answered who is no stream"):
+        with pytest.raises(BrokerAway, match="the reply is not an acknowledgement of a stream"):
             await bus.publisher.store("not.stored", b"", {}, give_up_after=0.01)
 
 

@@ -13,13 +13,13 @@ from muster_bus.connection import Bus
 from muster_bus.embedded import Server
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull, shares
-from muster_bus.topology import Settings, provision, worker_consumer
 from muster_bus.queues import task_queue
+from muster_bus.topology import Settings, provision
 from muster_testing import pause, resume, until
 from tests.bus.broker_tools import TAGS, HeldPull, api, consumer, put_task
 from tests.bus.conftest import Pulling
 
-CONSUMERS = [worker_consumer(tag) for tag in TAGS]
+CONSUMERS = list(task_queue(TAGS).consumers)
 
 
 async def settle(holder: HeldPull, delivery: Delivery) -> None:

@@ -9,15 +9,9 @@ from nats.js.api import KeyValueConfig, ObjectStoreConfig
 
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server
-from muster_bus.topology import (
-    Settings,
-    ack_wait_of,
-    last_sequence,
-    longest_deadline,
-    provision,
-    remove,
-    teams_provisioned,
-)
+from muster_bus.queues import ack_wait_of, last_sequence, longest_deadline, request_queue, task_queue, teams_provisioned
+from muster_bus.topology import Settings, provision, remove
+from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Misconfigured
 from muster_testing import pause, resume, until
 from tests.bus.broker_tools import api, change_stream, consumer, put_task
@@ -61,7 +55,7 @@ async def test_a_new_team_and_a_new_tag_leave_the_others_as_they_are(bare: Bus):
     assert (await api(bare, "STREAM.INFO.TASKS"))["config"]["subjects"] == ["tasks.a", "tasks.b"]
     assert (await consumer(bare, "w_a"))["num_pending"] == 1
     assert (await consumer(bare, "w_b"))["num_pending"] == 0
-    assert await ack_wait_of(bare, "REQUESTS", "s_one") == await ack_wait_of(bare, "REQUESTS", "s_two") == 1
+    assert await ack_wait_of(bare, request_queue("one")) == await ack_wait_of(bare, request_queue("two")) == 1
 
 
 @pytest.mark.parametrize("stream", ["REQUESTS", "TASKS"])
@@ -216,7 +210,7 @@ async def test_a_service_waits_for_its_consumer_and_then_names_the_way_out(bare:
     began = time.monotonic()
 
     with pytest.raises(Misconfigured, match=r"no consumer w_a on TASKS after 0\.5 s; run `muster provision`"):
-        await ack_wait_of(bare, "TASKS", "w_a", give_up_after=0.5)
+        await ack_wait_of(bare, task_queue(["a"]), give_up_after=0.5)
 
     assert 0.4 < time.monotonic() - began < 4
     assert (await api(bare, "STREAM.LIST"))["streams"] == []
@@ -228,7 +222,7 @@ async def test_a_service_does_not_wait_longer_for_a_broker_that_is_away(bare: Bu
     began = time.monotonic()
 
     with pytest.raises(Misconfigured, match="run `muster provision`"):
-        await ack_wait_of(bare, "TASKS", "w_a", give_up_after=1)
+        await ack_wait_of(bare, task_queue(["a"]), give_up_after=1)
 
     assert time.monotonic() - began < 5
 
@@ -237,13 +231,13 @@ async def test_what_is_not_provisioned_is_said_so(bare: Bus):
     with pytest.raises(Misconfigured, match="there is no stream RESULTS; run `muster provision`"):
         await longest_deadline(bare)
     with pytest.raises(Misconfigured, match="there is no stream ERRORS; run `muster provision`"):
-        await last_sequence(bare, "ERRORS")
+        await last_sequence(bare, subjects.ERRORS)
 
 
 async def test_a_broker_that_does_not_answer_is_not_said_to_hold_nothing(bus: Bus, broker: Server):
     pause(broker)
     try:
-        for look in (teams_provisioned(bus), longest_deadline(bus), last_sequence(bus, "ERRORS")):
+        for look in (teams_provisioned(bus), longest_deadline(bus), last_sequence(bus, subjects.ERRORS)):
             with pytest.raises(BrokerAway, match="the broker did not look up"):
                 await look
     finally:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from muster_bus.connection import Bus
+from muster_bus.log import entry_of
+from muster_bus.queues import request_queue, task_queue
 from muster_bus.read import Raw, read_subject
 from muster_bus.receive import open_live
 from muster_protocol import headers as h

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from muster_bus.topology import teams_provisioned
+from muster_bus.queues import teams_provisioned
 from muster_cli.connect import connect
 from muster_cli.exits import Exit
 from muster_cli.live import live_tags, live_workers

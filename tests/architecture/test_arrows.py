@@ -29,8 +29,14 @@ MAY_IMPORT = {
 }
 SERVICES = {"muster_supervisor", "muster_worker", "muster_coordinator"}
 MAY_IMPORT["muster_cli"] = {*MAY_IMPORT["muster_supervisor"], *SERVICES}
+MAY_IMPORT["muster_testing"] = {*MAY_IMPORT["muster_cli"], "muster_cli"}  # and nobody may import muster_testing
 
-ONLY_IN = {"nats": "muster_bus.", "anthropic": "muster_agent.models.claude", "fastapi": "muster_coordinator.api."}
+ONLY_IN = {
+    "nats": ("muster_bus.", "muster_testing.backlog"),
+    "anthropic": ("muster_agent.models.claude",),
+    "fastapi": ("muster_coordinator.api.",),
+    "pytest": ("muster_testing.fixtures",),
+}
 PURE = [
     *(name for name in MODULES if name.startswith("muster_protocol.")),
     "muster_supervisor.decide",
@@ -85,6 +91,21 @@ def test_a_package_requires_none_of_ours_that_it_does_not_import(package: Path):
     named = {module.partition(".")[0] for path in package.rglob("*.py") for module in imported(path)}
 
     assert {name for name in required if name.startswith("muster_")} <= named
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+def test_nothing_that_is_deployed_requires_what_is_for_tests(package: Path):
+    project = tomllib.loads((package.parent / "pyproject.toml").read_text())["project"]
+    required = [project["dependencies"], *project.get("optional-dependencies", {}).values()]
+
+    assert "muster-testing" not in " ".join(name for names in required for name in names)
+
+
+def test_only_the_group_for_development_installs_what_is_for_tests():
+    root = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+    assert root["project"]["dependencies"] == ["muster-cli"]
+    assert "muster-testing" in root["dependency-groups"]["dev"]
 
 
 @pytest.mark.parametrize("library", sorted(ONLY_IN))

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
@@ -149,5 +150,23 @@ def test_the_service_of_extending_hears_an_answer_and_ends_cleanly(shop: Here):
         assert scribe.wait(LIMIT_SECONDS) == 0
 
 
+def test_the_test_of_extending_passes(tmp_path: Path):
+    here = Here(tmp_path)
+    (tmp_path / "test_greeter.py").write_text(files("docs/extending.md")["test_greeter.py"], encoding="utf-8")
+
+    options = ("-q", "-o", "asyncio_default_fixture_loop_scope=function")  # unset, pytest-asyncio warns
+    ran = python(here, "-m", "pytest", *options, "test_greeter.py")
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "1 passed" in ran.stdout
+
+
 def test_every_example_of_extending_is_here():
-    assert set(files("docs/extending.md")) == {"shop.py", "team.yaml", "plan.json", "noted.py", "scribe.py"}
+    assert set(files("docs/extending.md")) == {
+        "shop.py",
+        "team.yaml",
+        "plan.json",
+        "test_greeter.py",
+        "noted.py",
+        "scribe.py",
+    }

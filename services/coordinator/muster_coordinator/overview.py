@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from muster_coordinator import status
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import Answer, Result, Taken
@@ -26,7 +27,7 @@ class Summary:
 
     id: str
     team: str = ""
-    status: str = "waiting"
+    status: str = status.WAITING
     done: int = 0
     failed: int = 0
     cancelled: int = 0
@@ -116,7 +117,7 @@ class Overview:
             return
         elif kind == Taken.kind and HANDED_BACK not in body:
             if summary.id not in self.ended:
-                summary.status = "open"
+                summary.status = status.OPEN
             summary.term = sequence
             summary.team = summary.team or _team_of(body)
             summary.owner = headers[h.SENDER].removeprefix("supervisor/")
@@ -126,7 +127,7 @@ class Overview:
     def counts(self) -> dict[str, int]:
         """Requests by status; of the ended ones those that are still remembered."""
         statuses = Counter(summary.status for summaries in (self.open, self.ended) for summary in summaries.values())
-        return {"waiting": 0, "open": 0, **statuses}
+        return {status.WAITING: 0, status.OPEN: 0, **statuses}
 
     def _new(self, request_id: str) -> Summary:
         if len(self.open) >= self._max_open:
@@ -138,7 +139,7 @@ class Overview:
     def _end(self, summary: Summary, headers: Mapping[str, str]) -> None:
         if summary.id in self.ended:
             return
-        summary.status = headers.get("status", "done")
+        summary.status = headers.get("status", status.ENDED)
         summary.seconds = real(headers.get("seconds", "0"))
         self.open.pop(summary.id, None)
         if len(self.ended) >= self._max_ended:

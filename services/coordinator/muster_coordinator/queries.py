@@ -5,6 +5,7 @@ from typing import Any
 from muster_bus.connection import Bus
 from muster_bus.read import Raw, read_subject
 from muster_bus.topology import last_sequence
+from muster_coordinator.status import status_of
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState, TaskState
@@ -29,16 +30,6 @@ def shown(state: RequestState) -> dict[str, Any]:
         "answer": state.answer.model_dump(mode="json", by_alias=True) if state.answer else None,
         "results_uncounted": state.uncounted,
     }
-
-
-def status_of(state: RequestState) -> str:
-    if state.answer is not None:
-        return state.answer.status.value
-    if state.last_sequence == 0:
-        return "waiting"
-    if state.cancelled is not None:
-        return "cancelling"
-    return "open" if state.plan else "planning"
 
 
 def _task(task: TaskState) -> dict[str, Any]:

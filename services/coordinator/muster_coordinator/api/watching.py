@@ -5,21 +5,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query
 
 from muster_bus.workers import live_workers
-from muster_coordinator.queries import errors
+from muster_coordinator.queries import errors, recount
 
 if TYPE_CHECKING:
     from muster_coordinator.coordinator import Coordinator
 
 
 def routes(coordinator: "Coordinator") -> APIRouter:
-    """What somebody asks who watches the installation."""
+    """Lists and numbers for people and dashboards that watch the installation."""
     router = APIRouter()
     observer = coordinator.observer
 
     @router.get("/v1/requests")
     async def requests(limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> dict[str, Any]:
         await coordinator.refresh_waiting()
-        newest = [*reversed(observer.overview.open.values()), *reversed(observer.overview.ended.values())]
+        newest = observer.overview.newest()
+        await recount(coordinator.client, observer.overview, newest[:limit])
         return {"requests": [summary.as_json() for summary in newest[:limit]], "total": len(newest)}
 
     @router.get("/v1/workers")

@@ -1,4 +1,4 @@
-"""A broker, a coordinator, and everybody else by hand."""
+"""A real broker and a coordinator; the tests write what supervisors and workers would write."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
 
 
 class ServiceGroup:
-    """One installation; what is not the coordinator is played."""
+    """One installation; only the broker and the coordinator run."""
 
     def __init__(self, server: Server, bus: Bus) -> None:
         self.server, self.bus, self.term = server, bus, 0
@@ -79,9 +79,9 @@ class ServiceGroup:
                 with error:
                     return error.code, error.headers, error.read()
 
-        status, told, content = await asyncio.to_thread(send)
-        is_json = "json" in told.get("Content-Type", "")
-        return status, told, json.loads(content) if is_json else content.decode()
+        status, headers_back, content = await asyncio.to_thread(send)
+        is_json = "json" in headers_back.get("Content-Type", "")
+        return status, headers_back, json.loads(content) if is_json else content.decode()
 
     async def get(self, path: str) -> Any:
         status, _, content = await self.ask("GET", path)
@@ -126,9 +126,9 @@ class ServiceGroup:
             delivery=delivery,
             task_sequence=task_sequence,
         )
-        await self.tell(event, worker)
+        await self.publish(event, worker)
 
-    async def tell(self, event: Started | HandedBack, worker: str) -> None:
+    async def publish(self, event: Started | HandedBack, worker: str) -> None:
         await self.bus.store(
             subjects.events("r1"),
             event,
@@ -153,12 +153,12 @@ class ServiceGroup:
         await self.write(Answer(request_id="r1", status=AnswerStatus.DONE, text="42", seconds=1.5))
 
     async def conflicts_after_the_answer(self) -> list[Any]:
-        """All that was said before the answer has been judged when the answer shows."""
+        """The conflicts when the answer shows: everything before the answer is then observed."""
         await self.answer()
         await self.until("/v1/overview", lambda overview: overview["requests"].get("done") == 1)
         return (await self.get("/v1/conflicts"))["conflicts"]
 
-    async def throw(self, subject: str, body: bytes, headers: Mapping[str, str] | None = None) -> int:
+    async def store_raw(self, subject: str, body: bytes, headers: Mapping[str, str] | None = None) -> int:
         """Store a message as anybody could; returns its sequence."""
         return (await store_once(self.bus, subject, body, headers)).sequence
 
@@ -169,13 +169,13 @@ class ServiceGroup:
     async def until_reported(self, *ids: str) -> list[str]:
         """Wait until all of these are on `errors`; all that is there then."""
 
-        async def is_so() -> bool:
+        async def are_reported() -> bool:
             return set(ids) <= set(await self.reported())
 
-        await eventually(is_so)
+        await eventually(are_reported)
         return await self.reported()
 
-    async def conflicts_told(self) -> list[str]:
-        """The tasks about which a conflict was told."""
+    async def published_conflicts(self) -> list[str]:
+        """The tasks of which a conflict was published."""
         events = await read_subject(self.bus.nc, "events.r1")
         return sorted(json.loads(raw.data)["task_id"] for raw in events if raw.headers.get("kind") == "conflict")

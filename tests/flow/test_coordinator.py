@@ -1,4 +1,4 @@
-"""The coordinator against a real broker, asked over real HTTP; supervisors and workers are played by hand."""
+"""The coordinator against a real broker, asked over real HTTP; the tests write as supervisors and workers would."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from muster_bus.kv import Bucket
 from muster_bus.read import read_subject
 from muster_coordinator.coordinator import Coordinator
 from muster_protocol.errors import Misconfigured
-from muster_protocol.messages import HandedBack
+from muster_protocol.messages import HandedBack, Reservation, Reserved
 from tests.flow.coordinator_harness import ServiceGroup, eventually
 
 
@@ -26,16 +26,16 @@ async def test_two_messages_of_one_attempt_that_were_both_started_are_one_confli
 
     await group.until("/v1/conflicts", lambda found: found["conflicts"])
 
-    async def start_announced() -> bool:
-        return bool(await group.conflicts_told())
+    async def is_published() -> bool:
+        return bool(await group.published_conflicts())
 
-    await eventually(start_announced)
+    await eventually(is_published)
     assert _sides(await group.conflicts_after_the_answer()) == [("started twice", "w1", "w2")]
-    told = [raw for raw in await read_subject(group.bus.nc, "events.r1") if raw.headers["kind"] == "conflict"]
-    assert [raw.headers["sender"] for raw in told] == ["coordinator/c1"]
+    events = await read_subject(group.bus.nc, "events.r1")
+    assert [raw.headers["sender"] for raw in events if raw.headers["kind"] == "conflict"] == ["coordinator/c1"]
 
 
-async def test_a_redelivery_is_a_conflict_once_the_earlier_worker_shows_itself_in_the_registry(group: ServiceGroup):
+async def test_a_redelivery_is_a_conflict_once_the_earlier_worker_renews_its_card(group: ServiceGroup):
     await group.plan()
     await group.started("w1", delivery=1)
     await group.started("w2", delivery=2)
@@ -77,7 +77,7 @@ async def test_an_attempt_that_was_handed_back_may_be_started_by_another(group: 
     await group.plan()
     await group.started("w1", delivery=1)
     back = HandedBack(request_id="r1", task_id="a", attempt=1, worker="w1", delivery=1)
-    await group.tell(back, "w1")
+    await group.publish(back, "w1")
     await group.started("w2", delivery=2)
     await Bucket(group.bus, "workers").put("w1", b"{}")
     await group.finished("w2", delivery=2)
@@ -85,7 +85,7 @@ async def test_an_attempt_that_was_handed_back_may_be_started_by_another(group: 
     assert await group.conflicts_after_the_answer() == []
 
 
-async def test_what_happened_while_the_coordinator_was_away_is_shown_and_judged(group: ServiceGroup):
+async def test_requests_and_conflicts_from_before_the_start_are_shown(group: ServiceGroup):
     await group.close()
     await group.plan()
     await group.started("w1", task_sequence=7)
@@ -103,16 +103,16 @@ async def test_what_happened_while_the_coordinator_was_away_is_shown_and_judged(
     assert listed == {"r1": "done", "later": "waiting"}
 
 
-async def test_a_conflict_that_was_told_is_not_told_again_by_the_next_coordinator(group: ServiceGroup):
+async def test_a_published_conflict_is_not_published_again_by_the_next_coordinator(group: ServiceGroup):
     await group.plan()
     await group.finished("w1")
     await group.finished("w2")
     await group.until("/v1/conflicts", lambda found: found["conflicts"])
 
-    async def start_announced() -> bool:
-        return bool(await read_subject(group.bus.nc, "events.r1"))
+    async def is_published() -> bool:
+        return bool(await group.published_conflicts())
 
-    await eventually(start_announced)
+    await eventually(is_published)
     before = (await group.get("/v1/conflicts"))["conflicts"]
 
     await group.close()
@@ -122,7 +122,30 @@ async def test_a_conflict_that_was_told_is_not_told_again_by_the_next_coordinato
     assert after["conflicts"] == before
 
 
-async def test_a_request_goes_through_the_door_and_its_answer_comes_back(group: ServiceGroup):
+async def test_a_result_that_came_twice_counts_once_in_the_list_and_in_the_request(group: ServiceGroup):
+    await group.plan()
+    await group.finished("w1", delivery=1)
+    await group.finished("w2", delivery=2)
+    await group.conflicts_after_the_answer()
+
+    (listed,) = (await group.get("/v1/requests"))["requests"]
+    shown = await group.get("/v1/requests/r1")
+
+    assert [(found["done"], found["failed"], found["cancelled"]) for found in (listed, shown)] == [(1, 0, 0)] * 2
+    assert shown["results_uncounted"] == 1
+
+
+async def test_attempts_that_were_reserved_in_a_large_body_are_counted(group: ServiceGroup):
+    tasks = [f"{number:064}" for number in range(6000)]
+    await group.plan()
+    await group.write(Reserved(attempts=tuple(Reservation(task_id=t, attempt=1, timeout_seconds=60) for t in tasks)))
+    for task_id in tasks[:3]:
+        await group.finished("w1", task_id=task_id)
+
+    await group.until("/v1/requests", lambda found: [request["done"] for request in found["requests"]] == [3])
+
+
+async def test_a_request_is_submitted_followed_and_answered_over_http(group: ServiceGroup):
     status, headers, sent = await group.ask("POST", "/v1/requests", {"text": "hi"}, **{"Idempotency-Key": "r1"})
     _, _, waiting = await group.ask("GET", "/v1/requests/r1")
     early, _, _ = await group.ask("GET", "/v1/requests/r1/answer")
@@ -149,7 +172,7 @@ async def test_a_request_goes_through_the_door_and_its_answer_comes_back(group: 
     assert (shown["status"], shown["tasks"][0]["status"], shown["answer"]["text"]) == ("done", "done", "42")
 
 
-async def test_a_cancel_through_the_door_is_kept_on_control(group: ServiceGroup):
+async def test_a_cancel_over_http_is_stored_on_control(group: ServiceGroup):
     await group.plan()
 
     status, _, _ = await group.ask("POST", "/v1/requests/r1/cancel?reason=enough")
@@ -159,7 +182,7 @@ async def test_a_cancel_through_the_door_is_kept_on_control(group: ServiceGroup)
     assert json.loads(stored.data)["reason"] == "enough"
 
 
-async def test_what_is_over_cannot_be_cancelled_through_the_door(group: ServiceGroup):
+async def test_an_answered_request_cannot_be_cancelled_over_http(group: ServiceGroup):
     await group.plan()
     await group.answer()
     await group.until("/v1/overview", lambda overview: overview["requests"].get("done") == 1)
@@ -187,7 +210,7 @@ async def test_a_wrong_request_is_a_problem_that_names_the_field(group: ServiceG
     assert (status, headers["Content-Type"], problem["field"]) == (422, "application/problem+json", field)
 
 
-async def test_a_body_that_is_no_json_is_said_to_be_none(group: ServiceGroup):
+async def test_a_body_that_is_not_json_is_refused_with_the_reason(group: ServiceGroup):
     for kind, body, status, words in (
         ("text/plain", b'{"text": "x"}', 415, "content-type: application/json"),
         ("application/json", b"{bad", 422, "the body is not JSON"),
@@ -217,7 +240,7 @@ async def test_the_registry_is_listed(group: ServiceGroup):
     ]
 
 
-async def test_without_a_broker_the_door_says_so_and_the_service_lives(group: ServiceGroup):
+async def test_without_a_broker_the_api_answers_503_and_the_service_lives(group: ServiceGroup):
     assert (await group.ask("GET", "/readyz"))[0] == 200
     group.server.kill()
 
@@ -233,7 +256,7 @@ async def test_without_a_broker_the_door_says_so_and_the_service_lives(group: Se
     assert (await group.ask("GET", "/healthz"))[0] == 200
 
 
-async def test_what_was_said_during_a_broker_restart_is_caught_up_with(group: ServiceGroup):
+async def test_entries_from_a_broker_restart_are_read_afterwards(group: ServiceGroup):
     await group.plan()
     await group.until("/v1/overview", lambda overview: overview["requests"]["open"] == 1)
     group.server.kill()
@@ -244,7 +267,7 @@ async def test_what_was_said_during_a_broker_restart_is_caught_up_with(group: Se
     await group.until("/v1/overview", lambda overview: overview["requests"].get("done") == 1)
 
 
-async def test_a_stop_does_not_wait_for_those_who_follow(group: ServiceGroup):
+async def test_a_stop_does_not_wait_for_clients_that_follow_a_stream(group: ServiceGroup):
     await group.plan()
     assert group.coordinator is not None
     address = group.coordinator.address.removeprefix("http://").split(":")

@@ -1,4 +1,4 @@
-"""I10 and I6 at the coordinator: what nobody else reads gets one error, and a conflict is told once."""
+"""I10 and I6 at the coordinator: what nobody else reads gets one error, and a conflict is published once."""
 
 import asyncio
 
@@ -42,27 +42,27 @@ async def test_garbage_on_every_subject_is_reported_once_and_disturbs_nothing(gr
 
 
 async def test_garbage_on_control_of_a_request_that_nobody_knows_gets_one_error_each(group: ServiceGroup):
-    thrown = [
-        await group.throw("control.nobody", b"{}"),
-        await group.throw("control.nobody", b"{}", {"sender": "not a sender!", "kind": "cancel"}),
-        await group.throw("control.nobody", b"{broken", CANCEL),
-        await group.throw("control.nobody", b"{}", {**CANCEL, "kind": "surprise"}),
-        await group.throw("control.nobody", TOO_LARGE, CANCEL),
-        await group.throw("control.nobody", b"", {**CANCEL, **DANGLING}),
-        await group.throw("control.nobody", b'{"request_id": "r1"}', CANCEL),
+    sequences = [
+        await group.store_raw("control.nobody", b"{}"),
+        await group.store_raw("control.nobody", b"{}", {"sender": "not a sender!", "kind": "cancel"}),
+        await group.store_raw("control.nobody", b"{broken", CANCEL),
+        await group.store_raw("control.nobody", b"{}", {**CANCEL, "kind": "surprise"}),
+        await group.store_raw("control.nobody", TOO_LARGE, CANCEL),
+        await group.store_raw("control.nobody", b"", {**CANCEL, **DANGLING}),
+        await group.store_raw("control.nobody", b'{"request_id": "r1"}', CANCEL),
     ]
     large = Cancel(request_id="nobody", reason="x" * 600_000)
     await group.bus.store(subjects.control("nobody"), large, request_id="nobody", message_id="large")
-    last = await group.throw("control.other", b"{broken", CANCEL)
+    last = await group.store_raw("control.other", b"{broken", CANCEL)
 
-    reported = await group.until_reported(*(f"CONTROL.{sequence}" for sequence in [*thrown, last]))
+    reported = await group.until_reported(*(f"CONTROL.{sequence}" for sequence in [*sequences, last]))
 
-    assert len(reported) == len(thrown) + 1
+    assert len(reported) == len(sequences) + 1
 
 
 async def test_garbage_on_control_is_reported_though_it_came_while_the_coordinator_was_away(group: ServiceGroup):
     await group.close()
-    await group.throw("control.nobody", b"{broken", CANCEL)
+    await group.store_raw("control.nobody", b"{broken", CANCEL)
 
     await group.open()
 
@@ -72,8 +72,8 @@ async def test_garbage_on_control_is_reported_though_it_came_while_the_coordinat
 async def test_a_broken_body_in_a_log_that_nobody_owns_gets_one_error(group: ServiceGroup):
     await group.plan()
     await group.conflicts_after_the_answer()
-    thrown = [
-        await group.throw(subject, body, headers)
+    sequences = [
+        await group.store_raw(subject, body, headers)
         for subject in ("results.r1", "results.nobody")
         for body, headers in (
             (b"{broken", RESULT),
@@ -83,65 +83,65 @@ async def test_a_broken_body_in_a_log_that_nobody_owns_gets_one_error(group: Ser
         )
     ]
 
-    reported = await group.until_reported(*(f"RESULTS.{sequence}" for sequence in thrown))
+    reported = await group.until_reported(*(f"RESULTS.{sequence}" for sequence in sequences))
 
-    assert len(reported) == len(thrown)
+    assert len(reported) == len(sequences)
     assert {request["id"] for request in (await group.get("/v1/requests"))["requests"]} == {"r1"}
 
 
-async def test_a_broken_body_in_an_open_log_is_left_to_its_owner(group: ServiceGroup):
+async def test_a_broken_body_in_an_open_log_is_reported_by_its_owner_only(group: ServiceGroup):
     await group.plan()
     await group.until("/v1/overview", lambda overview: overview["requests"]["open"] == 1)
-    await group.throw("results.r1", b"{broken", RESULT)
-    last = await group.throw("results.r1", b"{}", {"kind": "result"})
+    await group.store_raw("results.r1", b"{broken", RESULT)
+    last = await group.store_raw("results.r1", b"{}", {"kind": "result"})
 
     assert await group.until_reported(f"RESULTS.{last}") == [f"RESULTS.{last}"]
 
 
-async def test_every_one_of_many_conflicts_is_told(group: ServiceGroup, caplog: pytest.LogCaptureFixture):
+async def test_every_one_of_many_conflicts_is_published(group: ServiceGroup, caplog: pytest.LogCaptureFixture):
     await group.plan()
     tasks = [f"t{number:02}" for number in range(20)]
     for task_id in tasks:
         await group.finished("w1", task_id=task_id)
         await group.finished("w2", delivery=2, task_id=task_id)
 
-    async def are_told() -> bool:
-        return await group.conflicts_told() == tasks
+    async def are_published() -> bool:
+        return await group.published_conflicts() == tasks
 
-    await eventually(are_told)
-    assert "broke" not in caplog.text
+    await eventually(are_published)
+    assert "background step failed" not in caplog.text
 
 
-async def test_garbage_that_is_stored_after_it_was_heard_is_found(group: ServiceGroup):
+async def test_garbage_that_is_stored_after_it_came_live_is_found(group: ServiceGroup):
     await group.close()
     observer = Observer(group.bus.clock)
-    catching_up = Backfill(group.bus, observer)
-    observer.recheck.hear("events.r1", asyncio.get_running_loop().time())
-    assert await catching_up.recheck()
+    backfill = Backfill(group.bus, observer)
+    observer.recheck.add("events.r1", asyncio.get_running_loop().time())
+    assert await backfill.recheck()
 
-    sequence = await group.throw("events.r1", TOO_LARGE, PROGRESS)
+    sequence = await group.store_raw("events.r1", TOO_LARGE, PROGRESS)
 
     async def is_found() -> bool:
-        await catching_up.recheck()
+        await backfill.recheck()
         return list(observer.pending_reports.waiting) == [f"EVENTS.{sequence}"]
 
     await eventually(is_found)
 
 
-async def test_a_look_that_fails_is_taken_again_and_ends_at_the_leader(group: ServiceGroup):
+async def test_a_failed_check_is_repeated_and_ends_at_the_leader(group: ServiceGroup):
     await group.close()
     asked: list[Incoming] = []
     observer = Observer(group.bus.clock)
-    catching_up = Backfill(group.bus, observer)
-    await group.throw("events.r1", TOO_LARGE, PROGRESS)
-    observer.recheck.hear("events.r1", asyncio.get_running_loop().time())
+    backfill = Backfill(group.bus, observer)
+    await group.store_raw("events.r1", TOO_LARGE, PROGRESS)
+    observer.recheck.add("events.r1", asyncio.get_running_loop().time())
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
-            await catching_up.recheck()
+            await backfill.recheck()
     await group.bus.subscribe("$JS.API.STREAM.MSG.GET.EVENTS", asked.append)
 
     async def is_found() -> bool:
-        await catching_up.recheck()
+        await backfill.recheck()
         return bool(observer.pending_reports.waiting and asked)
 
     await eventually(is_found)
@@ -156,32 +156,32 @@ async def test_two_coordinators_report_garbage_and_conflicts_once(group: Service
     await group.answer()
     for subject, headers in (("results.r1", RESULT), ("events.r1", PROGRESS), ("control.r1", CANCEL)):
         for body in (b"{broken", b"{}", TOO_LARGE):
-            await group.throw(subject, body, headers)
+            await group.store_raw(subject, body, headers)
 
     async def have_both_ended() -> bool:
         assert first is not None
         counted = [coordinator.bus.counters["errors reported"] for coordinator in (first, second)]
-        return counted == [9, 9] and bool(await group.conflicts_told())
+        return counted == [9, 9] and bool(await group.published_conflicts())
 
     await eventually(have_both_ended)
     reported = await group.reported()
     assert len(set(reported)) == len(reported) == 9
-    assert await group.conflicts_told() == ["a"]
+    assert await group.published_conflicts() == ["a"]
     assert first is not None
     await first.stop(2.0)
     await first.bus.close()
 
 
-async def test_garbage_thrown_right_after_the_broker_was_killed_gets_one_error_each(group: ServiceGroup):
+async def test_garbage_stored_right_after_the_broker_was_killed_gets_one_error_each(group: ServiceGroup):
     await group.plan()
     group.server.kill()
     await group.server.start()
-    thrown = [
-        f"{subject.split('.')[0].upper()}.{await group.throw(subject, b'{broken', headers)}"
+    ids = [
+        f"{subject.split('.')[0].upper()}.{await group.store_raw(subject, b'{broken', headers)}"
         for subject, headers in (("results.nobody", RESULT), ("events.r1", PROGRESS), ("control.r1", CANCEL))
     ]
 
-    assert await group.until_reported(*thrown) == sorted(thrown)
+    assert await group.until_reported(*ids) == sorted(ids)
 
 
 async def test_old_garbage_is_reported_when_nobody_did_and_not_again(group: ServiceGroup):
@@ -189,17 +189,17 @@ async def test_old_garbage_is_reported_when_nobody_did_and_not_again(group: Serv
     config = (await js.stream_info("ERRORS")).config
     config.duplicate_window = 0.1  # the broker remembers nothing: only what is on `errors` counts
     await js.update_stream(config)
-    await group.throw("control.r1", b"{broken", CANCEL)
+    await group.store_raw("control.r1", b"{broken", CANCEL)
     await group.until_reported("CONTROL.1")
     await group.close()
-    await group.throw("control.r1", b"{broken", CANCEL)
+    await group.store_raw("control.r1", b"{broken", CANCEL)
 
     await group.open(ahead_seconds=3600)
 
     assert await group.until_reported("CONTROL.2") == ["CONTROL.1", "CONTROL.2"]
 
 
-async def test_a_coordinator_without_streams_says_so_once_and_works_when_they_are_there(
+async def test_a_coordinator_without_streams_warns_once_and_works_when_they_are_there(
     group: ServiceGroup, caplog: pytest.LogCaptureFixture
 ):
     js = group.bus.nc.jetstream(timeout=5)
@@ -207,13 +207,13 @@ async def test_a_coordinator_without_streams_says_so_once_and_works_when_they_ar
     await js.delete_stream("CONTROL")
     coordinator = await group.open()
 
-    async def has_complained() -> bool:
+    async def has_warned() -> bool:
         return "there is no stream CONTROL; run `muster provision`" in caplog.text
 
-    await eventually(has_complained)
+    await eventually(has_warned)
     assert coordinator.health.is_alive
     await provision(group.bus, SETTINGS, ["default"], ["math"])
-    await group.throw("control.r1", b"{broken", CANCEL)
+    await group.store_raw("control.r1", b"{broken", CANCEL)
 
     assert await group.until_reported("CONTROL.1") == ["CONTROL.1"]
     assert caplog.text.count("there is no stream CONTROL") == 1

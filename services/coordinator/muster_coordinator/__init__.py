@@ -1,1 +1,1 @@
-"""Muster."""
+"""Watches an installation: the overview, work done twice, and the HTTP API."""

@@ -1,10 +1,11 @@
-"""Work done twice: sightings of attempts in, conflicts out. Pure: no clock, no bus; times come with the sightings.
+"""Finds attempts that were started or finished twice: sightings in, conflicts out.
 
+Pure: no clock, no bus; times come with the sightings.
 Rules:
   finished twice  two results of one attempt by different workers or deliveries; what the owner wrote is no side
   started twice   two task messages of one attempt were started; or one message by two workers, and the worker of the
-                  earlier delivery gave a sign of life after the later start. A silent one, or one that handed the
-                  attempt back, has handed over: that is no conflict.
+                  earlier delivery gave a sign of life after the later start. If it gave none, or handed the attempt
+                  back, there is no conflict.
 Any order and repetition of sightings gives the same conflicts, except that a hand-back must come before what would
 be held against it.
 """
@@ -27,7 +28,7 @@ class AttemptKey(NamedTuple):
 
 
 class Start(NamedTuple):
-    """A worker says that it has started an attempt."""
+    """A worker has published that it started an attempt."""
 
     key: AttemptKey
     worker: str
@@ -54,7 +55,7 @@ class HandBack(NamedTuple):
 
 
 class Sign(NamedTuple):
-    """A worker lives: it said something about an attempt, or renewed its place in the registry (no attempt)."""
+    """A worker lives: it published something about an attempt, or renewed its card in the registry (no attempt)."""
 
     key: AttemptKey | None
     worker: str
@@ -84,13 +85,13 @@ class _Attempt:
 
 
 class ConflictDetector:
-    """Remembers what was seen, within bounds, and says each conflict once."""
+    """Remembers sightings, within bounds, and returns each conflict once."""
 
     def __init__(self, max_attempts: int = MAX_ATTEMPTS) -> None:
         self._max_attempts = max_attempts
         self._attempts: OrderedDict[AttemptKey, _Attempt] = OrderedDict()  # a dict is slow to find its first again
-        self._beats: dict[str, float] = {}
-        self._suspects: dict[str, set[AttemptKey]] = {}  # worker → attempts that somebody else started after it
+        self._renewals: dict[str, float] = {}
+        self._contested: dict[str, set[AttemptKey]] = {}  # worker → attempts that somebody else started after it
 
     def see(self, sighting: Sighting) -> list[Conflict]:
         match sighting:
@@ -103,7 +104,7 @@ class ConflictDetector:
                 seen.handed_back = (seen.handed_back or set()) | {(sighting.worker, sighting.delivery)}
                 return []
             case Sign():
-                return self._beat(sighting) if sighting.key is None else self._sign(sighting.key, sighting)
+                return self._renewal(sighting) if sighting.key is None else self._sign(sighting.key, sighting)
             case _:
                 assert_never(sighting)
 
@@ -117,11 +118,11 @@ class ConflictDetector:
 
     def _forget(self, key: AttemptKey, seen: _Attempt) -> None:
         for start in seen.starts:
-            suspected = self._suspects.get(start.worker)
-            if suspected is not None:
-                suspected.discard(key)
-                if not suspected:
-                    del self._suspects[start.worker]
+            contested = self._contested.get(start.worker)
+            if contested is not None:
+                contested.discard(key)
+                if not contested:
+                    del self._contested[start.worker]
 
     def _start(self, start: Start) -> list[Conflict]:
         seen = self._attempt(start.key)
@@ -131,7 +132,7 @@ class ConflictDetector:
         if len(seen.starts) == 1:
             return []
         for other in seen.starts:
-            self._suspects.setdefault(other.worker, set()).add(start.key)
+            self._contested.setdefault(other.worker, set()).add(start.key)
         return self._judge_starts(start.key, seen)
 
     def _finish(self, finish: Finish) -> list[Conflict]:
@@ -151,14 +152,14 @@ class ConflictDetector:
         signs[sign.worker] = max(sign.at, signs.get(sign.worker, sign.at))
         return self._judge_starts(key, seen) if len(seen.starts) > 1 else []
 
-    def _beat(self, sign: Sign) -> list[Conflict]:
+    def _renewal(self, sign: Sign) -> list[Conflict]:
         worker = sign.worker
-        if worker not in self._beats and len(self._beats) >= MAX_WORKERS:
-            del self._beats[next(iter(self._beats))]
-        self._beats[worker] = max(sign.at, self._beats.get(worker, sign.at))
+        if worker not in self._renewals and len(self._renewals) >= MAX_WORKERS:
+            del self._renewals[next(iter(self._renewals))]
+        self._renewals[worker] = max(sign.at, self._renewals.get(worker, sign.at))
         return [
             conflict
-            for key in sorted(self._suspects.get(worker, ()))
+            for key in sorted(self._contested.get(worker, ()))
             for conflict in self._judge_starts(key, self._attempts[key])
         ]
 
@@ -176,8 +177,8 @@ class ConflictDetector:
 
     def _last_sign(self, seen: _Attempt, worker: str) -> float:
         finished = (finish.at for finish in seen.finishes if finish.worker == worker)
-        said = (seen.signs or {}).get(worker, 0.0)
-        return max(said, self._beats.get(worker, 0.0), *finished)
+        signed = (seen.signs or {}).get(worker, 0.0)
+        return max(signed, self._renewals.get(worker, 0.0), *finished)
 
 
 def _is_same(one: Start, other: Start) -> bool:

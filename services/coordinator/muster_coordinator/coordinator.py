@@ -1,4 +1,4 @@
-"""The coordinator: follows what all others say, keeps the picture, catches work done twice, and opens the door."""
+"""The coordinator: follows what the other services publish, keeps the overview, finds conflicts, serves the API."""
 
 import asyncio
 import logging
@@ -12,17 +12,17 @@ from muster_client import Client
 from muster_coordinator.backfill import Backfill
 from muster_coordinator.http_server import HttpServer
 from muster_coordinator.observe import Observer
+from muster_coordinator.streams import WORKER_CARDS
 from muster_protocol import subjects
 from muster_protocol.errors import MusterError
 
 log = logging.getLogger("muster.coordinator")
 
-REGISTRY = "$KV.workers.*"
 STEP_SECONDS = 10.0  # one read or report; a broker that is slower is away
 TURN_SECONDS = 1.0
 PAUSE_SECONDS = 0.5
 GIVE_UP_AFTER_SECONDS = 5.0
-MAX_COMPLAINTS = 100
+MAX_WARNINGS = 100
 
 
 class Coordinator:
@@ -36,11 +36,13 @@ class Coordinator:
         self.stopping = asyncio.Event()
         self._backfill = Backfill(bus, self.observer)
         self._missed = self._backfill.everything()
-        self._duties = deque((self._read_missed, self._read_log, self._look, self._tell_conflict, self._report))
-        self._complaints: set[str] = set()
+        self._duties = deque(
+            (self._read_missed, self._read_log, self._backfill.recheck, self._publish_conflict, self._report)
+        )
+        self._warnings: set[str] = set()  # those that were logged since all duties were last done
         self._last_turn_at = time.monotonic()
         self._following = AsyncExitStack()
-        self._keeper: asyncio.Task[None] | None = None
+        self._loop: asyncio.Task[None] | None = None
         self._http_server = HttpServer(self, host, port)
 
     @property
@@ -55,18 +57,18 @@ class Coordinator:
     async def start(self) -> None:
         await self._http_server.open()
         observer = self.observer
-        for subject, heard in (
-            (subjects.ALL_LIVE, observer.on_live),
-            (subjects.ALL_EVENTS, observer.on_said),
-            (subjects.ALL_CONTROL, observer.on_said),
-            (REGISTRY, observer.on_beat),
+        for subject, listener in (
+            (subjects.ALL_LIVE, observer.on_live_entry),
+            (subjects.ALL_EVENTS, observer.on_message),
+            (subjects.ALL_CONTROL, observer.on_message),
+            (WORKER_CARDS, observer.on_worker_card),
         ):
-            subscription = await self.bus.subscribe(subject, heard)
+            subscription = await self.bus.subscribe(subject, listener)
             self._following.push_async_callback(self.bus.unsubscribe, subscription)
         self.bus.on_reconnect(self._on_reconnect)
         self._following.callback(self.bus.forget_reconnect, self._on_reconnect)
         await self.bus.flush()
-        self._keeper = asyncio.get_running_loop().create_task(self._keep())
+        self._loop = asyncio.get_running_loop().create_task(self._run())
         log.info("ready: %s", self.address)
 
     async def stop(self, grace_seconds: float) -> None:
@@ -74,51 +76,51 @@ class Coordinator:
         self.stopping.set()
         await self._http_server.close(grace_seconds / 2)
         await self._following.aclose()
-        if self._keeper is not None:
-            self._keeper.cancel()
-            await asyncio.wait([self._keeper], timeout=1.0)
+        if self._loop is not None:
+            self._loop.cancel()
+            await asyncio.wait([self._loop], timeout=1.0)
 
     async def refresh_waiting(self) -> None:
-        """Look again for requests that nobody has taken yet."""
+        """Read the queue for requests that nobody has taken yet."""
         await self._backfill.waiting_requests()
 
     async def _on_reconnect(self) -> None:
         self.observer.overview.mark_all_stale()
         self._missed = self._backfill.everything()
-        self.observer.news.set()
+        self.observer.has_work.set()
 
-    async def _keep(self) -> None:
-        """The coordinator's loop: whatever needs the broker, one step at a time, each with a limit."""
+    async def _run(self) -> None:
+        """Do whatever needs the broker, one step at a time, each with a time limit."""
         while True:
             self._last_turn_at = time.monotonic()
-            self.observer.news.clear()
+            self.observer.has_work.clear()
             try:
                 async with asyncio.timeout(STEP_SECONDS):
                     if not await self._step():
-                        self._complaints.clear()  # every duty is done; after one alone another may still be failing
-                        await self._wait_for_news()
+                        self._warnings.clear()  # every duty is done; after one alone another may still be failing
+                        await self._wait_for_work()
             except (TimeoutError, MusterError) as error:
-                self._complain(str(error) or "the broker did not answer in time")
+                self._warn_once(str(error) or "the broker did not answer in time")
                 await asyncio.sleep(PAUSE_SECONDS)
             except Exception:
-                log.exception("a step of the watch broke")
+                log.exception("a background step failed because of a bug; trying again")
                 await asyncio.sleep(PAUSE_SECONDS)
 
-    def _complain(self, reason: str) -> None:
-        """Each once, until all is well again: this is tried for ever."""
-        if reason not in self._complaints and len(self._complaints) < MAX_COMPLAINTS:
-            self._complaints.add(reason)
-            log.warning("… the watch tries again: %s", reason)
+    def _warn_once(self, reason: str) -> None:
+        """Each reason once, until all duties are done again: a step is tried for ever."""
+        if reason not in self._warnings and len(self._warnings) < MAX_WARNINGS:
+            self._warnings.add(reason)
+            log.warning("… a background step failed; trying again: %s", reason)
 
-    async def _wait_for_news(self) -> None:
+    async def _wait_for_work(self) -> None:
         try:
             async with asyncio.timeout(TURN_SECONDS):
-                await self.observer.news.wait()
+                await self.observer.has_work.wait()
         except TimeoutError:
             return
 
     async def _step(self) -> bool:
-        """One thing for the next duty that has any: one that fails does not hold up the others. False: all idle."""
+        """One step of the next duty that has any: one that fails does not hold up the others. False: none has."""
         if not self.bus.connected.is_set():
             return False
         for _ in range(len(self._duties)):
@@ -141,14 +143,11 @@ class Coordinator:
         await self._backfill.unread_log()
         return True
 
-    async def _look(self) -> bool:
-        return await self._backfill.recheck()
-
-    async def _tell_conflict(self) -> bool:
-        """Once everything missed is read: another may have told it."""
-        if self._missed or not self.observer.found:
+    async def _publish_conflict(self) -> bool:
+        """Once everything missed is read: another coordinator may have published it."""
+        if self._missed or not self.observer.unpublished:
             return False
-        found = next(iter(self.observer.found.values()))
+        found = next(iter(self.observer.unpublished.values()))
         subject = subjects.events(found.request_id)
         await self.bus.store(
             subject,
@@ -157,7 +156,7 @@ class Coordinator:
             message_id=found.message_id,
             give_up_after=GIVE_UP_AFTER_SECONDS,
         )
-        self.observer.found.pop(found.message_id, None)  # unless it was heard, and gone, before the broker's word came
+        self.observer.unpublished.pop(found.message_id, None)  # its own event may have come back before the ack
         return True
 
     async def _report(self) -> bool:
@@ -166,9 +165,9 @@ class Coordinator:
             return False
         message_id, refusal = next(iter(pending_reports.waiting.items()))
         if not refusal.is_recent(self.bus.clock.now()):
-            await self._backfill.told_errors()
+            await self._backfill.reported_errors()
         if message_id in pending_reports.waiting:
             request_id = subjects.last_token(refusal.source.subject)
             await self.bus.report(refusal.reason, refusal.source, request_id=request_id)
-            pending_reports.told(message_id)
+            pending_reports.mark_reported(message_id)
         return True

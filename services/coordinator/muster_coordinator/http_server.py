@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from muster_coordinator.coordinator import Coordinator
 
 READY_SECONDS = 10.0
-STREAMS_SECONDS = 1  # how long followers of a stream are waited for; they never end by themselves
+STREAMS_SECONDS = 1  # how long a stop waits for clients that follow a stream; they never end by themselves
 
 
 class _Server(uvicorn.Server):
@@ -35,7 +35,7 @@ class _Server(uvicorn.Server):
 
 
 class HttpServer:
-    """Listens on one address."""
+    """Serves the API on one address."""
 
     def __init__(self, coordinator: "Coordinator", host: str, port: int) -> None:
         self._coordinator = coordinator
@@ -77,7 +77,7 @@ class HttpServer:
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((self._host, self._port))
-            listener.listen(128)  # so that a second one is refused here, and not at the first connection
+            listener.listen(128)  # so that a second coordinator is refused here, and not at its first connection
             listener.setblocking(False)
         except OSError as error:
             listener.close()

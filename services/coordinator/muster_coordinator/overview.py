@@ -1,23 +1,36 @@
-"""The picture: one summary per request, counted from the headers of its log, within bounds. Pure.
+"""The overview: one summary per request, followed entry by entry within bounds. Pure.
 
-Each entry says which one came before it on its subject, so a summary knows when it has missed something; then it
-asks for the log to be read. So nothing here depends on having been up.
+Each entry names the one before it on its subject, so a summary knows when it has missed something; then its log is
+noted as unread, to be read on. So nothing here depends on having been up. What a summary says comes from
+  headers             kind, sender and term of every entry; task, attempt, status and cost of results; the answer's
+                      status and seconds
+  bodies              team and owner (`taken`), and which attempts there are (`reserved`)
+  the fold            the tasks of a request that is too large to be followed: see MAX_TASKS
+`task_counts` says how tasks are counted. `tokens` and `usd` are those of every result, also of a second one or one
+that came after the answer, as in the fold; what planning, refining and composing cost is not in them.
 """
 
 import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
 
+from muster_coordinator.status import ENDED, OPEN, WAITING
+from muster_coordinator.task_counts import NO_TASKS, TaskCounts, TaskTally, counts_of
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
-from muster_protocol.messages import Answer, Result, Taken
+from muster_protocol.fold import RequestState
+from muster_protocol.messages import Answer, Message, Reserved, Result, Taken
 from muster_protocol.subjects import is_id
+
+M = TypeVar("M", bound=Message)
 
 MAX_OPEN = 10_000
 MAX_ENDED = 1_000
 MAX_STRAYS = 10_000
-HANDED_BACK = b'"handed_back":true'  # as the bus writes it; the one word of a body that matters here
+MAX_TASKS = 200_000  # of all open requests, about thirty megabytes; beyond it the largest is counted from its log
+READ_KINDS = frozenset({Taken.kind, Reserved.kind})  # their bodies are read, of all others only headers
 
 
 @dataclass(slots=True)
@@ -26,45 +39,58 @@ class Summary:
 
     id: str
     team: str = ""
-    status: str = "waiting"
-    done: int = 0
-    failed: int = 0
-    cancelled: int = 0
+    status: str = WAITING
     tokens: int = 0
     usd: float = 0.0
     seconds: float | None = None  # from taken to answered
     owner: str = ""
     term: int = 0
     last_sequence: int = 0
+    tally: TaskTally | None = field(default_factory=TaskTally)  # None: the tasks are not followed, or no more
+    last_counts: TaskCounts = NO_TASKS  # where there is no tally
+
+    def counts(self) -> TaskCounts:
+        return self.last_counts if self.tally is None else self.tally.counts()
 
     def as_json(self) -> dict[str, object]:
-        shown = asdict(self)
-        del shown["term"], shown["last_sequence"]
-        shown["usd"] = round(self.usd, 6)
-        return shown
+        return {
+            "id": self.id,
+            "team": self.team,
+            "status": self.status,
+            **self.counts()._asdict(),
+            "tokens": self.tokens,
+            "usd": round(self.usd, 6),
+            "seconds": self.seconds,
+            "owner": self.owner,
+        }
 
 
 class Overview:
     """The requests that are open, the last ones that ended, and those with something unread."""
 
-    def __init__(self, max_open: int = MAX_OPEN, max_ended: int = MAX_ENDED) -> None:
-        self._max_open = max_open
-        self._max_ended = max_ended
+    def __init__(self, max_open: int = MAX_OPEN, max_ended: int = MAX_ENDED, max_tasks: int = MAX_TASKS) -> None:
+        self._max_open, self._max_ended, self._max_tasks = max_open, max_ended, max_tasks
+        self._tasks = 0  # in all tallies
+        self._too_large: dict[str, int] = {}  # requests without a tally, and up to where their log was counted
         self.open: dict[str, Summary] = {}
         self.ended: dict[str, Summary] = {}
-        self.unread: dict[str, int] = {}  # up to which sequence at least; who waits longest is first
+        self.unread: dict[str, int] = {}  # up to which sequence at least; the one that waits longest is first
         self._strays: dict[str, int] = {}  # last sequence on subjects that no owner has written on
 
     def get(self, request_id: str) -> Summary | None:
         return self.open.get(request_id) or self.ended.get(request_id)
 
+    def newest(self) -> list[Summary]:
+        """Open ones first, then those that ended; the newest of each first."""
+        return [*reversed(self.open.values()), *reversed(self.ended.values())]
+
     def last_of(self, request_id: str) -> int:
         """The last sequence that was counted, or found to be of no use."""
-        summary = self.open.get(request_id) or self.ended.get(request_id)
+        summary = self.get(request_id)
         return self._strays.get(request_id, 0) if summary is None else summary.last_sequence
 
     def expect(self, request_id: str, team: str = "") -> None:
-        """A request is known to be asked: its log is to be read, if it has one."""
+        """A request is known to be submitted: its log is to be read, if it has one."""
         summary = self.get(request_id)
         if summary is None:
             summary = self._new(request_id)
@@ -72,7 +98,7 @@ class Overview:
         summary.team = summary.team or team
 
     def mark_all_stale(self) -> None:
-        """Nothing was heard for a while: every open log is to be read on."""
+        """The connection was lost for a while: every open log is to be read on."""
         self.unread = dict.fromkeys(self.open, 0) | self.unread
 
     def note_unread(self, request_id: str, sequence: int) -> None:
@@ -88,7 +114,7 @@ class Overview:
         return False
 
     def skip(self, request_id: str, sequence: int) -> None:
-        """An entry that says nothing here: it is read, and that is all."""
+        """An entry that changes nothing here: it is read, and that is all."""
         summary = self.get(request_id)
         if summary is not None:
             summary.last_sequence = max(sequence, summary.last_sequence)
@@ -110,61 +136,110 @@ class Overview:
         if sequence <= summary.last_sequence:
             return
         summary.last_sequence = sequence
-        if kind == Result.kind:
+        if is_owner:
+            self._count_owner(summary, kind, headers, body)
+        elif kind == Result.kind:
             _count_result(summary, headers)
-        elif not is_owner:
-            return
-        elif kind == Taken.kind and HANDED_BACK not in body:
-            if summary.id not in self.ended:
-                summary.status = "open"
-            summary.term = sequence
-            summary.team = summary.team or _team_of(body)
-            summary.owner = headers[h.SENDER].removeprefix("supervisor/")
-        elif kind == Answer.kind and number(headers.get(h.TERM, "0")) == summary.term:
-            self._end(summary, headers)
 
     def counts(self) -> dict[str, int]:
         """Requests by status; of the ended ones those that are still remembered."""
         statuses = Counter(summary.status for summaries in (self.open, self.ended) for summary in summaries.values())
-        return {"waiting": 0, "open": 0, **statuses}
+        return {WAITING: 0, OPEN: 0, **statuses}
+
+    def to_recount(self, listed: Iterable[Summary]) -> list[Summary]:
+        """Those whose tasks are not followed and whose log has grown; the one counted longest ago is first."""
+        behind = [found for found in listed if self._too_large.get(found.id, found.last_sequence) < found.last_sequence]
+        return sorted(behind, key=lambda found: self._too_large[found.id])
+
+    def recount(self, state: RequestState) -> None:
+        """Take the tasks' counts from the fold, for a request that is too large to be followed."""
+        summary = self.get(state.request_id)
+        if summary is None or summary.id not in self._too_large:
+            return
+        if state.tasks:  # else the log is too old to be kept, and the last counts stand
+            summary.last_counts = counts_of(state)
+        self._too_large[summary.id] = max(state.last_sequence, summary.last_sequence)
+        if state.answer is not None:
+            del self._too_large[summary.id]  # nothing after the answer counts
+
+    def _count_owner(self, summary: Summary, kind: str | None, headers: Mapping[str, str], body: bytes) -> None:
+        if summary.id in self.ended:
+            return
+        if kind == Taken.kind:
+            _take(summary, body)
+        elif number(headers.get(h.TERM, "0")) != summary.term:
+            return  # its term is over
+        elif kind == Result.kind:
+            _count_result(summary, headers)
+        elif kind == Reserved.kind:
+            self._reserve(summary, body)
+        elif kind == Answer.kind:
+            self._end(summary, headers)
+
+    def _reserve(self, summary: Summary, body: bytes) -> None:
+        tally, reserved = summary.tally, _read(Reserved, body)
+        if tally is None or reserved is None:
+            return
+        self._tasks -= len(tally)
+        tally.reserve(reserved)
+        self._tasks += len(tally)
+        if self._tasks > self._max_tasks:
+            largest = max(self.open.values(), key=lambda found: 0 if found.tally is None else len(found.tally))
+            self._drop_tally(largest)
+            self._too_large[largest.id] = 0
+
+    def _drop_tally(self, summary: Summary) -> None:
+        """Keep the numbers, not the tasks."""
+        if summary.tally is not None:
+            self._tasks -= len(summary.tally)
+            summary.last_counts, summary.tally = summary.tally.counts(), None
 
     def _new(self, request_id: str) -> Summary:
         if len(self.open) >= self._max_open:
-            del self.open[next(iter(self.open))]
+            self._forget(self.open)
         self._strays.pop(request_id, None)
         summary = self.open[request_id] = Summary(request_id)
         return summary
 
     def _end(self, summary: Summary, headers: Mapping[str, str]) -> None:
-        if summary.id in self.ended:
-            return
-        summary.status = headers.get("status", "done")
+        summary.status = headers.get("status", ENDED)
         summary.seconds = real(headers.get("seconds", "0"))
+        self._drop_tally(summary)
         self.open.pop(summary.id, None)
         if len(self.ended) >= self._max_ended:
-            del self.ended[next(iter(self.ended))]
+            self._forget(self.ended)
         self.ended[summary.id] = summary
 
+    def _forget(self, summaries: dict[str, Summary]) -> None:
+        """Forget the oldest one."""
+        summary = summaries.pop(next(iter(summaries)))
+        self._drop_tally(summary)
+        self._too_large.pop(summary.id, None)
 
-def _team_of(body: bytes) -> str:
+
+def _read(kind: type[M], body: bytes) -> M | None:
+    """A body, or None: what cannot be read in an open log is reported by its owner."""
     try:
-        return Taken.read(body).team
+        return kind.read(body)
     except Invalid:
-        return ""
+        return None
+
+
+def _take(summary: Summary, body: bytes) -> None:
+    taken = _read(Taken, body)
+    if taken is None or taken.handed_back:
+        return
+    summary.status = OPEN
+    summary.term = summary.last_sequence
+    summary.team = summary.team or taken.team
+    summary.owner = taken.instance
 
 
 def _count_result(summary: Summary, headers: Mapping[str, str]) -> None:
-    status = headers.get("status")
-    if status == "done":
-        summary.done += 1
-    elif status == "failed":
-        summary.failed += 1
-    elif status == "cancelled":
-        summary.cancelled += 1
-    tokens = headers.get("tokens", "0")
-    if tokens != "0":
-        summary.tokens += number(tokens)
-        summary.usd += real(headers.get("usd", "0"))
+    if summary.tally is not None:
+        summary.tally.add_result(headers.get("task", ""), number(headers.get("attempt", "")), headers.get("status", ""))
+    summary.tokens += number(headers.get("tokens", "0"))
+    summary.usd += real(headers.get("usd", "0"))
 
 
 def number(text: str) -> int:
@@ -173,6 +248,7 @@ def number(text: str) -> int:
 
 
 def real(text: str) -> float:
+    """A header's finite number; whatever is none counts nothing."""
     try:
         value = float(text)
     except ValueError:

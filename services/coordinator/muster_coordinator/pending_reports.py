@@ -1,4 +1,4 @@
-"""What cannot be used and is to be reported: each message once, within bounds. Pure."""
+"""Messages that cannot be used and are to be reported: each once, within bounds. Pure."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from muster_bus.reports import EXCERPT, Source
 from muster_protocol import headers as h
 
 MAX_WAITING = 10_000
-MAX_TOLD = 50_000  # ids: about five megabytes
+MAX_REPORTED = 50_000  # ids: about five megabytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +27,22 @@ class PendingReports:
 
     def __init__(self) -> None:
         self.waiting: dict[str, Refusal] = {}
-        self._told: dict[str, None] = {}
+        self._reported: dict[str, None] = {}
 
     def add(self, reason: str, source: Source, at: float) -> None:
-        message_id = f"{source.stream}.{source.sequence}"
-        if message_id not in self._told and len(self.waiting) < MAX_WAITING:
-            self.waiting.setdefault(message_id, Refusal(reason, _short(source), at))
+        """Report this message, unless somebody has."""
+        if source.message_id not in self._reported and len(self.waiting) < MAX_WAITING:
+            self.waiting.setdefault(source.message_id, Refusal(reason, _shortened(source), at))
 
-    def told(self, message_id: str) -> None:
-        """It is on `errors`, by whoever reported it."""
+    def mark_reported(self, message_id: str) -> None:
+        """The report is on `errors`, whoever wrote it."""
         self.waiting.pop(message_id, None)
-        if len(self._told) >= MAX_TOLD:
-            del self._told[next(iter(self._told))]
-        self._told[message_id] = None
+        if len(self._reported) >= MAX_REPORTED:
+            del self._reported[next(iter(self._reported))]
+        self._reported[message_id] = None
 
 
-def _short(source: Source) -> Source:
-    """A report needs no more, and thousands of whole messages fit nowhere."""
+def _shortened(source: Source) -> Source:
+    """What a report needs: thousands of whole messages do not fit into memory."""
     headers = {h.SENDER: (source.headers or {}).get(h.SENDER, "")}
     return Source(source.stream, source.sequence, source.subject, headers, source.data[:EXCERPT])

@@ -1,17 +1,23 @@
-"""What is read when somebody asks: one request's state, the newest errors."""
+"""What is read when somebody asks: one request's state, the tasks of large requests, the newest errors."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from muster_bus.connection import Bus
-from muster_bus.read import Raw, read_subject
-from muster_bus.topology import last_sequence
+from muster_bus.read import Raw
+from muster_client import Client
+from muster_coordinator import streams
+from muster_coordinator.overview import Overview, Summary
+from muster_coordinator.status import status_of
+from muster_coordinator.task_counts import counts_of
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState, TaskState
 from muster_protocol.messages import ErrorReport
 from muster_protocol.subjects import ERRORS
 
-SHARE = 1000  # sequences of ERRORS looked through at a time
+ERRORS_AT_ONCE = 1000  # sequences of `errors` looked through at a time
+MAX_RECOUNTS = 3  # a list comes soon; the next one counts the next
 
 
 def shown(state: RequestState) -> dict[str, Any]:
@@ -19,6 +25,7 @@ def shown(state: RequestState) -> dict[str, Any]:
     return {
         "id": state.request_id,
         "status": status_of(state),
+        **counts_of(state)._asdict(),
         "team": state.team,
         "owner": state.owner,
         "deadline": state.deadline,
@@ -29,16 +36,6 @@ def shown(state: RequestState) -> dict[str, Any]:
         "answer": state.answer.model_dump(mode="json", by_alias=True) if state.answer else None,
         "results_uncounted": state.uncounted,
     }
-
-
-def status_of(state: RequestState) -> str:
-    if state.answer is not None:
-        return state.answer.status.value
-    if state.last_sequence == 0:
-        return "waiting"
-    if state.cancelled is not None:
-        return "cancelling"
-    return "open" if state.plan else "planning"
 
 
 def _task(task: TaskState) -> dict[str, Any]:
@@ -57,22 +54,28 @@ def _task(task: TaskState) -> dict[str, Any]:
     }
 
 
+async def recount(client: Client, overview: Overview, listed: Sequence[Summary]) -> None:
+    """Count the tasks of requests that are too large to be followed, from their logs: a few of those listed."""
+    for summary in overview.to_recount(listed)[:MAX_RECOUNTS]:
+        overview.recount(await client.state(summary.id))
+
+
 async def errors(bus: Bus, limit: int) -> list[dict[str, Any]]:
     """The newest errors, newest first."""
     found: list[Raw] = []
-    newest = before = await last_sequence(bus, "ERRORS")
-    while before > 0 and len(found) < limit and newest - before < 10 * SHARE:
-        after = max(0, before - SHARE)
-        page = await read_subject(bus.nc, "ERRORS", ERRORS, after, is_page=True)
+    newest = before = await streams.newest_sequence(bus, ERRORS)
+    while before > 0 and len(found) < limit and newest - before < 10 * ERRORS_AT_ONCE:
+        after = max(0, before - ERRORS_AT_ONCE)
+        page = await streams.replica_page(bus, ERRORS, after)
         found = [raw for raw in page if raw.sequence <= before] + found
         before = after
     return [_error(raw) for raw in reversed(found[-limit:])]
 
 
 def _error(raw: Raw) -> dict[str, Any]:
-    """Also what somebody wrote here without a proper shape is shown: it must not be lost, and never loops."""
-    told = {"sequence": raw.sequence, "time": raw.time, "sender": raw.headers.get(h.SENDER, "")}
+    """Also what is no error report is shown, so that nothing on `errors` is lost; it is never reported itself."""
+    shown = {"sequence": raw.sequence, "time": raw.time, "sender": raw.headers.get(h.SENDER, "")}
     try:
-        return {**told, **ErrorReport.read(raw.data).model_dump(mode="json")}
+        return {**shown, **ErrorReport.read(raw.data).model_dump(mode="json")}
     except Invalid as reason:
-        return {**told, "reason": f"unreadable: {reason}", "excerpt": raw.data[:200].decode(errors="replace")}
+        return {**shown, "reason": f"unreadable: {reason}", "excerpt": raw.data[:200].decode(errors="replace")}

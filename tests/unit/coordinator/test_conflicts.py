@@ -1,4 +1,4 @@
-"""The rules of work done twice, in any order and under repetition."""
+"""The rules of conflicts, in any order and under repetition."""
 
 import json
 import re
@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[3]
 
 
 def seen(*sightings: Sighting) -> list[Conflict]:
-    watch = ConflictDetector()
-    return [conflict for sighting in sightings for conflict in watch.see(sighting)]
+    detector = ConflictDetector()
+    return [conflict for sighting in sightings for conflict in detector.see(sighting)]
 
 
 keys = st.builds(AttemptKey, st.just("r1"), st.sampled_from(["a", "b"]), st.integers(1, 2))
@@ -57,7 +57,7 @@ def test_any_order_gives_the_same_conflicts(histories: tuple[list[Sighting], lis
 
 
 @given(histories)
-def test_repetition_adds_nothing_and_each_conflict_is_said_once(history: list[Sighting]):
+def test_repetition_adds_nothing_and_each_conflict_is_returned_once(history: list[Sighting]):
     found = seen(*history, *history)
 
     assert found == seen(*history)
@@ -120,7 +120,7 @@ def test_a_sign_of_life_of_the_earlier_worker_makes_a_redelivery_a_conflict():
     assert seen(first, second, Sign(None, "w2", 3.0)) == []
 
 
-def test_who_handed_an_attempt_back_is_no_side():
+def test_a_worker_that_handed_an_attempt_back_is_no_side_of_a_conflict():
     first, second = Start(KEY, "w1", 1, 7, 1.0), Start(KEY, "w2", 2, 7, 2.0)
 
     assert seen(first, HandBack(KEY, "w1", 1), second, Sign(None, "w1", 3.0)) == []
@@ -134,16 +134,16 @@ def test_finishing_twice_is_a_conflict_of_two_workers_or_of_two_deliveries():
     assert seen(Finish(KEY, "w1", 1, 1.0), Finish(KEY, "w1", 1, 2.0)) == []
 
 
-def test_the_watch_forgets_the_oldest_attempts_first():
-    watch = ConflictDetector(max_attempts=2)
+def test_the_detector_forgets_the_oldest_attempts_first():
+    detector = ConflictDetector(max_attempts=2)
     for task_id in ("a", "b", "c"):
-        watch.see(Start(AttemptKey("r1", task_id, 1), "w1", 1, 7, 1.0))
+        detector.see(Start(AttemptKey("r1", task_id, 1), "w1", 1, 7, 1.0))
 
-    assert watch.see(Start(AttemptKey("r1", "c", 1), "w2", 1, 8, 2.0)) != []
-    assert watch.see(Start(AttemptKey("r1", "a", 1), "w2", 1, 8, 2.0)) == []
+    assert detector.see(Start(AttemptKey("r1", "c", 1), "w2", 1, 8, 2.0)) != []
+    assert detector.see(Start(AttemptKey("r1", "a", 1), "w2", 1, 8, 2.0)) == []
 
 
-def test_the_conflict_that_the_papers_show_is_one_that_the_watch_says():
+def test_the_conflict_in_the_docs_is_one_that_the_detector_finds():
     golden = json.loads((ROOT / "tests" / "golden" / "conflict.json").read_text(encoding="utf-8"))
     page = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
     example = json.loads(re.findall(r"^### conflict\n.*?```json\n(.*?)```", page, re.M | re.S)[0])
@@ -151,8 +151,8 @@ def test_the_conflict_that_the_papers_show_is_one_that_the_watch_says():
 
     (conflict,) = seen(Finish(key, "w-1", 1, at=19.0), Finish(key, "w-2", 2, at=20.0))
 
-    said = ConflictFound(
+    published = ConflictFound(
         **key._asdict(), what=conflict.what, first=conflict.first, second=conflict.second, at=example["at"]
     )
-    assert ConflictFound.of(golden["body"]) == ConflictFound.of(example) == said
-    assert golden["headers"]["Nats-Msg-Id"] == said.message_id
+    assert ConflictFound.of(golden["body"]) == ConflictFound.of(example) == published
+    assert golden["headers"]["Nats-Msg-Id"] == published.message_id

@@ -1,0 +1,26 @@
+"""Whether the coordinator is alive and ready, for whoever restarts it and sends it traffic."""
+
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter
+from fastapi.responses import PlainTextResponse, Response
+
+if TYPE_CHECKING:
+    from muster_coordinator.coordinator import Coordinator
+
+
+def routes(coordinator: "Coordinator") -> APIRouter:
+    """`/healthz` and `/readyz`; neither asks the broker."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/healthz")
+    async def healthz() -> Response:
+        is_alive = coordinator.health.is_alive
+        return PlainTextResponse("ok\n" if is_alive else "the loop stands still\n", 200 if is_alive else 503)
+
+    @router.get("/readyz")
+    async def readyz() -> Response:
+        is_ready = coordinator.health.is_ready
+        return PlainTextResponse("ok\n" if is_ready else "not ready\n", 200 if is_ready else 503)
+
+    return router

@@ -1,0 +1,47 @@
+"""The installation as a whole: lists of requests, workers, conflicts and errors, and their numbers."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from muster_bus.workers import live_workers
+from muster_coordinator.queries import errors, recount
+
+if TYPE_CHECKING:
+    from muster_coordinator.coordinator import Coordinator
+
+
+def routes(coordinator: "Coordinator") -> APIRouter:
+    """Lists and numbers for people and dashboards that watch the installation."""
+    router = APIRouter()
+    observer = coordinator.observer
+
+    @router.get("/v1/requests")
+    async def requests(limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> dict[str, Any]:
+        await coordinator.refresh_waiting()
+        newest = observer.overview.newest()
+        await recount(coordinator.client, observer.overview, newest[:limit])
+        return {"requests": [summary.as_json() for summary in newest[:limit]], "total": len(newest)}
+
+    @router.get("/v1/workers")
+    async def listed_workers() -> dict[str, Any]:
+        return {"workers": [card.model_dump(mode="json") for card in await live_workers(coordinator.bus)]}
+
+    @router.get("/v1/conflicts")
+    async def conflicts() -> dict[str, Any]:
+        return {"conflicts": [conflict.model_dump(mode="json") for conflict in observer.conflicts.values()]}
+
+    @router.get("/v1/errors")
+    async def listed_errors(limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> dict[str, Any]:
+        return {"errors": await errors(coordinator.bus, limit)}
+
+    @router.get("/v1/overview")
+    async def overview() -> dict[str, Any]:
+        return {
+            "requests": observer.overview.counts(),
+            "workers": len(await live_workers(coordinator.bus)),
+            "conflicts": len(observer.conflicts),
+            "errors": len(await errors(coordinator.bus, 1000)),
+        }
+
+    return router

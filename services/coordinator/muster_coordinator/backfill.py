@@ -1,21 +1,40 @@
 """Reads from the streams what was missed: after a start, after a reconnect, and wherever a gap shows."""
 
 import time
+from collections.abc import Awaitable, Callable
 
 from muster_bus.connection import Bus
+from muster_bus.queues import last_sequence
 from muster_bus.read import Raw
+from muster_bus.receive import opened
 from muster_client.queue import queued
-from muster_coordinator import streams
-from muster_coordinator.observe import Observer
-from muster_coordinator.streams import StreamTail
+from muster_coordinator.observe import MESSAGE_KINDS, Observer
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
 
 RESULTS_TAIL = 5_000  # entries back from the newest in which ended requests are looked for
-TAIL = 10_000  # of events, control messages and errors
+TAIL = 10_000  # of events and control messages
 WHOLE_STREAM = 10**18
 MAX_CHECKED = 10_000
+
+
+class StreamTail:
+    """The newest part of a stream, read page by page: what was taken is not read again when a later page fails."""
+
+    def __init__(self, bus: Bus, subject: str, length: int, take: Callable[[Raw], Awaitable[None]]) -> None:
+        self._bus, self._subject, self._length, self._take = bus, subject, length, take
+        self._after: int | None = None
+
+    async def read_on(self) -> bool:
+        """Take the next page; False when the stream's leader has no more."""
+        if self._after is None:
+            self._after = max(0, await last_sequence(self._bus, self._subject) - self._length)
+        page = await self._bus.next_page(self._subject, self._after)
+        for raw in page:
+            await self._take(raw)
+            self._after = raw.sequence
+        return bool(page)
 
 
 class Backfill:
@@ -25,15 +44,14 @@ class Backfill:
         self._bus = bus
         self._observer = observer
         self._checked: dict[str, int] = {}  # by subject: up to here every message was checked
-        self._errors = StreamTail(bus, subjects.ERRORS, TAIL, self._take_error)
 
     def everything(self) -> list[StreamTail]:
         """Events first: a conflict that was published already is then known, and not published again."""
         return [
             StreamTail(self._bus, subjects.ALL_EVENTS, TAIL, self._take_message),
             StreamTail(self._bus, subjects.ALL_CONTROL, TAIL, self._take_message),
-            StreamTail(self._bus, streams.ALL_REQUESTS, WHOLE_STREAM, self._take_request),
-            StreamTail(self._bus, streams.ALL_RESULTS, RESULTS_TAIL, self._take_result),
+            StreamTail(self._bus, subjects.ALL_REQUESTS, WHOLE_STREAM, self._take_request),
+            StreamTail(self._bus, subjects.ALL_RESULTS, RESULTS_TAIL, self._take_result),
         ]
 
     async def waiting_requests(self) -> None:
@@ -47,11 +65,11 @@ class Backfill:
         request_id, wanted = next(iter(overview.unread.items()))
         overview.unread[request_id] = overview.unread.pop(request_id)  # if this fails, the others come first
         subject, after = subjects.results(request_id), overview.last_of(request_id)
-        while page := await streams.replica_page(self._bus, subject, after):
+        while page := await self._bus.read(subject, after, is_page=True):
             await self._take_entries(page)
             after = page[-1].sequence
         if after < wanted:  # a replica that lags; the leader has it, or it is gone
-            await self._take_entries(await streams.rest_at_leader(self._bus, subject, after))
+            await self._take_entries(await self._bus.read(subject, after, from_leader=True))
         if overview.unread.get(request_id, 0) <= max(wanted, overview.last_of(request_id)):
             overview.unread.pop(request_id, None)
 
@@ -64,26 +82,20 @@ class Backfill:
         if subject not in self._checked and len(self._checked) >= MAX_CHECKED:
             del self._checked[next(iter(self._checked))]
         after = self._checked.get(subject, 0)
-        while page := await streams.next_page(self._bus, subject, after):
+        while page := await self._bus.next_page(subject, after):
             for raw in page:
                 await self._take_message(raw)
                 self._checked[subject] = after = raw.sequence
         self._observer.recheck.mark_checked(subject, began_at)
         return True
 
-    async def reported_errors(self) -> None:
-        """Learn which messages are reported on `errors` by now, by anybody."""
-        while await self._errors.read_on():
-            pass
-
     async def _take_message(self, raw: Raw) -> None:
         """An event or a control message, whose body may be in the object store."""
         try:
-            body = await self._bus.body_of(raw.headers, raw.data)
-            self._observer.apply_message(raw.subject, raw.headers, body, raw.time)
-        except Invalid as reason:
-            source = streams.source_of(raw.subject, raw.sequence, raw.headers, raw.data)
-            self._observer.refuse(str(reason), source, raw.time)
+            message = await opened(self._bus, raw, MESSAGE_KINDS, subjects.last_token(raw.subject))
+        except Invalid:
+            return  # the gate has reported it
+        self._observer.apply_message(message, raw.time)
 
     async def _take_request(self, raw: Raw) -> None:
         request_id = h.request_id_of(raw.headers, raw.sequence, raw.data)
@@ -98,12 +110,8 @@ class Backfill:
             entry = raw
             if self._observer.needs_stored_body(subjects.last_token(raw.subject), raw.headers):
                 try:
-                    entry = raw._replace(data=await self._bus.body_of(raw.headers, raw.data))
+                    entry = raw._replace(data=await self._bus.bodies.get(raw.headers[h.BODY_REF]))
                 except Invalid as reason:
                     self._observer.refuse_entry(str(reason), raw)
                     continue
             self._observer.apply_entry(entry)
-
-    async def _take_error(self, raw: Raw) -> None:
-        if message_id := raw.headers.get(h.MESSAGE_ID):
-            self._observer.pending_reports.mark_reported(message_id)

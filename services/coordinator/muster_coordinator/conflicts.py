@@ -15,22 +15,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, assert_never
 
+from muster_protocol.attempt_id import AttemptId
+
 MAX_ATTEMPTS = 50_000  # about twenty megabytes; older ones are forgotten first
 MAX_WORKERS = 10_000
-
-
-class AttemptKey(NamedTuple):
-    """Which attempt."""
-
-    request_id: str
-    task_id: str
-    attempt: int
 
 
 class Start(NamedTuple):
     """A worker has published that it started an attempt."""
 
-    key: AttemptKey
+    key: AttemptId
     worker: str
     delivery: int
     task_sequence: int
@@ -40,7 +34,7 @@ class Start(NamedTuple):
 class Finish(NamedTuple):
     """A worker's result of an attempt is in the log."""
 
-    key: AttemptKey
+    key: AttemptId
     worker: str
     delivery: int
     at: float
@@ -49,7 +43,7 @@ class Finish(NamedTuple):
 class HandBack(NamedTuple):
     """A worker gave an attempt back."""
 
-    key: AttemptKey
+    key: AttemptId
     worker: str
     delivery: int
 
@@ -57,7 +51,7 @@ class HandBack(NamedTuple):
 class Sign(NamedTuple):
     """A worker lives: it published something about an attempt, or renewed its card in the registry (no attempt)."""
 
-    key: AttemptKey | None
+    key: AttemptId | None
     worker: str
     at: float
 
@@ -69,7 +63,7 @@ Sighting = Start | Finish | HandBack | Sign
 class Conflict:
     """The same attempt was started or finished more than once, by these two."""
 
-    key: AttemptKey
+    key: AttemptId
     what: Literal["started twice", "finished twice"]
     first: str
     second: str
@@ -89,9 +83,9 @@ class ConflictDetector:
 
     def __init__(self, max_attempts: int = MAX_ATTEMPTS) -> None:
         self._max_attempts = max_attempts
-        self._attempts: OrderedDict[AttemptKey, _Attempt] = OrderedDict()  # a dict is slow to find its first again
+        self._attempts: OrderedDict[AttemptId, _Attempt] = OrderedDict()  # a dict is slow to find its first again
         self._renewals: dict[str, float] = {}
-        self._contested: dict[str, set[AttemptKey]] = {}  # worker → attempts that somebody else started after it
+        self._contested: dict[str, set[AttemptId]] = {}  # worker → attempts that somebody else started after it
 
     def see(self, sighting: Sighting) -> list[Conflict]:
         match sighting:
@@ -108,7 +102,7 @@ class ConflictDetector:
             case _:
                 assert_never(sighting)
 
-    def _attempt(self, key: AttemptKey) -> _Attempt:
+    def _attempt(self, key: AttemptId) -> _Attempt:
         seen = self._attempts.get(key)
         if seen is None:
             if len(self._attempts) >= self._max_attempts:
@@ -116,7 +110,7 @@ class ConflictDetector:
             seen = self._attempts[key] = _Attempt()
         return seen
 
-    def _forget(self, key: AttemptKey, seen: _Attempt) -> None:
+    def _forget(self, key: AttemptId, seen: _Attempt) -> None:
         for start in seen.starts:
             contested = self._contested.get(start.worker)
             if contested is not None:
@@ -146,7 +140,7 @@ class ConflictDetector:
             conflicts += _new(seen, (_finished_twice(finish.key, other, finish) for other in others))
         return conflicts
 
-    def _sign(self, key: AttemptKey, sign: Sign) -> list[Conflict]:
+    def _sign(self, key: AttemptId, sign: Sign) -> list[Conflict]:
         seen = self._attempt(key)
         signs = seen.signs = seen.signs if seen.signs is not None else {}
         signs[sign.worker] = max(sign.at, signs.get(sign.worker, sign.at))
@@ -163,7 +157,7 @@ class ConflictDetector:
             for conflict in self._judge_starts(key, self._attempts[key])
         ]
 
-    def _judge_starts(self, key: AttemptKey, seen: _Attempt) -> list[Conflict]:
+    def _judge_starts(self, key: AttemptId, seen: _Attempt) -> list[Conflict]:
         live = [start for start in seen.starts if (start.worker, start.delivery) not in (seen.handed_back or ())]
         live.sort(key=lambda start: (start.task_sequence, start.delivery, start.at, start.worker))
         return _new(seen, (_started_twice(key, a, b) for a, b in _pairs(live) if self._is_conflict(seen, a, b)))
@@ -191,14 +185,14 @@ def _pairs(starts: list[Start]) -> Iterator[tuple[Start, Start]]:
             yield earlier, later
 
 
-def _started_twice(key: AttemptKey, earlier: Start, later: Start) -> Conflict:
+def _started_twice(key: AttemptId, earlier: Start, later: Start) -> Conflict:
     if earlier.worker != later.worker:
         return Conflict(key, "started twice", earlier.worker, later.worker)
     sides = [f"{start.worker}@{start.task_sequence}" for start in (earlier, later)]
     return Conflict(key, "started twice", *sides)
 
 
-def _finished_twice(key: AttemptKey, one: Finish, other: Finish) -> Conflict:
+def _finished_twice(key: AttemptId, one: Finish, other: Finish) -> Conflict:
     first, second = sorted((one, other), key=lambda finish: (finish.at, finish.worker, finish.delivery))
     if first.worker != second.worker:
         return Conflict(key, "finished twice", first.worker, second.worker)

@@ -7,12 +7,14 @@ from collections import deque
 from contextlib import AsyncExitStack
 
 from muster_bus.connection import Bus
+from muster_bus.read import Raw
 from muster_bus.service import Health
+from muster_bus.tail import follow_all
+from muster_bus.workers import follow_workers
 from muster_client import Client
 from muster_coordinator.backfill import Backfill
 from muster_coordinator.http_server import HttpServer
 from muster_coordinator.observe import Observer
-from muster_coordinator.streams import WORKER_CARDS
 from muster_protocol import subjects
 from muster_protocol.errors import MusterError
 
@@ -31,14 +33,12 @@ class Coordinator:
     def __init__(self, bus: Bus, host: str = "127.0.0.1", port: int = 8080) -> None:
         self.bus = bus
         self.client = Client(bus)
-        self.observer = Observer(bus.clock)
+        self.observer = Observer(bus.clock, self._report_later)
         self.health = Health(self)
         self.stopping = asyncio.Event()
         self._backfill = Backfill(bus, self.observer)
         self._missed = self._backfill.everything()
-        self._duties = deque(
-            (self._read_missed, self._read_log, self._backfill.recheck, self._publish_conflict, self._report)
-        )
+        self._duties = deque((self._read_missed, self._read_log, self._backfill.recheck, self._publish_conflict))
         self._warnings: set[str] = set()  # those that were logged since all duties were last done
         self._last_turn_at = time.monotonic()
         self._following = AsyncExitStack()
@@ -56,14 +56,12 @@ class Coordinator:
 
     async def start(self) -> None:
         await self._http_server.open()
-        observer = self.observer
-        for subject, listener in (
-            (subjects.ALL_LIVE, observer.on_live_entry),
-            (subjects.ALL_EVENTS, observer.on_message),
-            (subjects.ALL_CONTROL, observer.on_message),
-            (WORKER_CARDS, observer.on_worker_card),
+        for subscription in (
+            await follow_all(self.bus, self.observer.on_live_entry),
+            await self.bus.subscribe(subjects.ALL_EVENTS, self.observer.on_message),
+            await self.bus.subscribe(subjects.ALL_CONTROL, self.observer.on_message),
+            await follow_workers(self.bus, self.observer.on_worker_card),
         ):
-            subscription = await self.bus.subscribe(subject, listener)
             self._following.push_async_callback(self.bus.unsubscribe, subscription)
         self.bus.on_reconnect(self._on_reconnect)
         self._following.callback(self.bus.forget_reconnect, self._on_reconnect)
@@ -83,6 +81,9 @@ class Coordinator:
     async def refresh_waiting(self) -> None:
         """Read the queue for requests that nobody has taken yet."""
         await self._backfill.waiting_requests()
+
+    def _report_later(self, reason: str, raw: Raw) -> None:
+        self.bus.reports.add_later(reason, raw, subjects.last_token(raw.subject))
 
     async def _on_reconnect(self) -> None:
         self.observer.overview.mark_all_stale()
@@ -148,26 +149,6 @@ class Coordinator:
         if self._missed or not self.observer.unpublished:
             return False
         found = next(iter(self.observer.unpublished.values()))
-        subject = subjects.events(found.request_id)
-        await self.bus.store(
-            subject,
-            found,
-            request_id=found.request_id,
-            message_id=found.message_id,
-            give_up_after=GIVE_UP_AFTER_SECONDS,
-        )
-        self.observer.unpublished.pop(found.message_id, None)  # its own event may have come back before the ack
-        return True
-
-    async def _report(self) -> bool:
-        pending_reports = self.observer.pending_reports
-        if not pending_reports.waiting:
-            return False
-        message_id, refusal = next(iter(pending_reports.waiting.items()))
-        if not refusal.is_recent(self.bus.clock.now()):
-            await self._backfill.reported_errors()
-        if message_id in pending_reports.waiting:
-            request_id = subjects.last_token(refusal.source.subject)
-            await self.bus.report(refusal.reason, refusal.source, request_id=request_id)
-            pending_reports.mark_reported(message_id)
+        await self.bus.store(found, self.bus.origin(found.request_id), give_up_after=GIVE_UP_AFTER_SECONDS)
+        self.observer.unpublished.pop(found.key, None)  # its own event may have come back before the ack
         return True

@@ -12,16 +12,16 @@ that came after the answer, as in the fold; what planning, refining and composin
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from muster_coordinator.status import ENDED, OPEN, WAITING
 from muster_coordinator.task_counts import NO_TASKS, TaskCounts, TaskTally, counts_of
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState
-from muster_protocol.messages import Answer, Message, Reserved, Result, Taken
+from muster_protocol.messages import Answer, Decision, Message, PlanRecorded, Reserved, Result, Taken
+from muster_protocol.status import ENDED, RequestStatus
 from muster_protocol.subjects import is_id
 
 M = TypeVar("M", bound=Message)
@@ -39,7 +39,8 @@ class Summary:
 
     id: str
     team: str = ""
-    status: str = WAITING
+    status: RequestStatus = RequestStatus.QUEUED  # by headers: `queries` reads more of those that are listed
+    reason: str = ""  # of those that ended, once their log was read for it
     tokens: int = 0
     usd: float = 0.0
     seconds: float | None = None  # from taken to answered
@@ -56,7 +57,8 @@ class Summary:
         return {
             "id": self.id,
             "team": self.team,
-            "status": self.status,
+            "status": self.status.value,
+            "reason": self.reason,
             **self.counts()._asdict(),
             "tokens": self.tokens,
             "usd": round(self.usd, 6),
@@ -144,12 +146,7 @@ class Overview:
     def counts(self) -> dict[str, int]:
         """Requests by status; of the ended ones those that are still remembered."""
         statuses = Counter(summary.status for summaries in (self.open, self.ended) for summary in summaries.values())
-        return {WAITING: 0, OPEN: 0, **statuses}
-
-    def to_recount(self, listed: Iterable[Summary]) -> list[Summary]:
-        """Those whose tasks are not followed and whose log has grown; the one counted longest ago is first."""
-        behind = [found for found in listed if self._too_large.get(found.id, found.last_sequence) < found.last_sequence]
-        return sorted(behind, key=lambda found: self._too_large[found.id])
+        return {**dict.fromkeys(RequestStatus, 0), **statuses}
 
     def recount(self, state: RequestState) -> None:
         """Take the tasks' counts from the fold, for a request that is too large to be followed."""
@@ -171,6 +168,10 @@ class Overview:
             return  # its term is over
         elif kind == Result.kind:
             _count_result(summary, headers)
+        elif kind == PlanRecorded.kind:
+            summary.status = RequestStatus.RUNNING
+        elif kind == Decision.kind:
+            summary.status = RequestStatus.ANSWERING  # a cancel is the only decision
         elif kind == Reserved.kind:
             self._reserve(summary, body)
         elif kind == Answer.kind:
@@ -202,7 +203,7 @@ class Overview:
         return summary
 
     def _end(self, summary: Summary, headers: Mapping[str, str]) -> None:
-        summary.status = headers.get("status", ENDED)
+        summary.status = _ended(headers.get("status", ""))
         summary.seconds = real(headers.get("seconds", "0"))
         self._drop_tally(summary)
         self.open.pop(summary.id, None)
@@ -229,7 +230,7 @@ def _take(summary: Summary, body: bytes) -> None:
     taken = _read(Taken, body)
     if taken is None or taken.handed_back:
         return
-    summary.status = OPEN
+    summary.status = RequestStatus.PLANNING if summary.status is RequestStatus.QUEUED else summary.status
     summary.term = summary.last_sequence
     summary.team = summary.team or taken.team
     summary.owner = taken.instance
@@ -240,6 +241,10 @@ def _count_result(summary: Summary, headers: Mapping[str, str]) -> None:
         summary.tally.add_result(headers.get("task", ""), number(headers.get("attempt", "")), headers.get("status", ""))
     summary.tokens += number(headers.get("tokens", "0"))
     summary.usd += real(headers.get("usd", "0"))
+
+
+def _ended(status: str) -> RequestStatus:
+    return RequestStatus(status) if status in set(ENDED) else RequestStatus.DONE
 
 
 def number(text: str) -> int:

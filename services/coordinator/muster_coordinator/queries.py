@@ -1,72 +1,53 @@
-"""What is read when somebody asks: one request's state, the tasks of large requests, the newest errors."""
+"""What is read when somebody asks: how requests stand, the newest errors."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from muster_bus.connection import Bus
+from muster_bus.queues import last_sequence
 from muster_bus.read import Raw
 from muster_client import Client
-from muster_coordinator import streams
-from muster_coordinator.overview import Overview, Summary
-from muster_coordinator.status import status_of
+from muster_client.view import views
+from muster_coordinator.overview import Overview
 from muster_coordinator.task_counts import counts_of
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
-from muster_protocol.fold import RequestState, TaskState
 from muster_protocol.messages import ErrorReport
+from muster_protocol.status import ENDED
 from muster_protocol.subjects import ERRORS
 
 ERRORS_AT_ONCE = 1000  # sequences of `errors` looked through at a time
-MAX_RECOUNTS = 3  # a list comes soon; the next one counts the next
+MAX_VIEWED = 200  # logs that one list reads; the status of what is listed beyond them is that of the headers
 
 
-def shown(state: RequestState) -> dict[str, Any]:
+async def shown(client: Client, request_id: str) -> dict[str, Any]:
     """A request as the API shows it."""
-    return {
-        "id": state.request_id,
-        "status": status_of(state),
-        **counts_of(state)._asdict(),
-        "team": state.team,
-        "owner": state.owner,
-        "deadline": state.deadline,
-        "started_at": state.started_at or None,
-        "tasks": [_task(task) for task in state.tasks.values()],
-        "plan": state.plan.model_dump(mode="json") if state.plan else None,
-        "usage": state.usage.model_dump(mode="json"),
-        "answer": state.answer.model_dump(mode="json", by_alias=True) if state.answer else None,
-        "results_uncounted": state.uncounted,
-    }
+    found = await client.view(request_id)
+    return {**found.as_json(), **counts_of(found.state)._asdict()}
 
 
-def _task(task: TaskState) -> dict[str, Any]:
-    result = task.result
-    return {
-        "id": task.spec.id,
-        "tag": task.spec.tag,
-        "status": task.status.value,
-        "description": task.description,
-        "dependencies": list(task.spec.dependencies),
-        "attempts": len(task.attempts),
-        "worker": result.worker if result else None,
-        "seconds": round(sum(attempt.result.seconds for attempt in task.attempts if attempt.result), 3),
-        "reason": task.reason,
-        "output": result.output if result else None,
-    }
-
-
-async def recount(client: Client, overview: Overview, listed: Sequence[Summary]) -> None:
-    """Count the tasks of requests that are too large to be followed, from their logs: a few of those listed."""
-    for summary in overview.to_recount(listed)[:MAX_RECOUNTS]:
-        overview.recount(await client.state(summary.id))
+async def listed(client: Client, overview: Overview, limit: int) -> list[dict[str, Any]]:
+    """The newest requests, each with its status and the reason, as its log has them now."""
+    newest = overview.newest()[:limit]
+    to_view = [summary for summary in newest if not (summary.status in ENDED and summary.reason)][:MAX_VIEWED]
+    rows = {summary.id: summary.as_json() for summary in newest}
+    for summary, view in zip(to_view, await views(client.bus, [summary.id for summary in to_view]), strict=True):
+        if summary.status in ENDED and view.state.answer is None:
+            continue  # its log is too old to be kept; its headers said how it ended
+        overview.recount(view.state)
+        standing = view.standing
+        if summary.status in ENDED:
+            summary.reason = standing.reason  # it will not change any more
+        rows[summary.id] = {**summary.as_json(), "status": standing.status.value, "reason": standing.reason}
+    return list(rows.values())
 
 
 async def errors(bus: Bus, limit: int) -> list[dict[str, Any]]:
     """The newest errors, newest first."""
     found: list[Raw] = []
-    newest = before = await streams.newest_sequence(bus, ERRORS)
+    newest = before = await last_sequence(bus, ERRORS)
     while before > 0 and len(found) < limit and newest - before < 10 * ERRORS_AT_ONCE:
         after = max(0, before - ERRORS_AT_ONCE)
-        page = await streams.replica_page(bus, ERRORS, after)
+        page = await bus.read(ERRORS, after, is_page=True)
         found = [raw for raw in page if raw.sequence <= before] + found
         before = after
     return [_error(raw) for raw in reversed(found[-limit:])]

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Header, HTTPException, Query
 from fastapi.responses import JSONResponse
 from pydantic import model_validator
 
-from muster_coordinator import status
 from muster_coordinator.api.problems import require_known
 from muster_coordinator.queries import shown
 from muster_protocol.errors import Invalid
@@ -49,16 +48,14 @@ def routes(coordinator: "Coordinator") -> APIRouter:
         await require_known(coordinator, request_id)
         ended = coordinator.observer.overview.ended.get(as_id(request_id))
         if ended is not None:
-            raise HTTPException(409, f"{request_id} is over already: {ended.status}")
+            raise HTTPException(409, f"{request_id} is over already: {ended.status.value}")
         await coordinator.client.cancel(request_id, reason)
-        return {"id": as_id(request_id), "status": status.CANCELLING}
+        return await _standing(coordinator, request_id)
 
     @router.get("/v1/requests/{request_id}")
     async def read(request_id: str) -> JSONResponse:
-        state = await coordinator.client.state(request_id)
-        if state.last_sequence == 0:
-            await require_known(coordinator, request_id)
-        return JSONResponse(shown(state))
+        await require_known(coordinator, request_id)
+        return JSONResponse(await shown(coordinator.client, request_id))
 
     @router.get("/v1/requests/{request_id}/answer")
     async def answer(request_id: str, wait: Annotated[float, Query(ge=0, le=MAX_WAIT_SECONDS)] = 0) -> JSONResponse:
@@ -66,10 +63,16 @@ def routes(coordinator: "Coordinator") -> APIRouter:
         try:
             found = await coordinator.client.answer(request_id, timeout=max(wait, 0.5))
         except TimeoutError:
-            return JSONResponse({"id": as_id(request_id), "status": status.OPEN}, 202, headers={"Retry-After": "1"})
+            return JSONResponse(await _standing(coordinator, request_id), 202, headers={"Retry-After": "1"})
         return JSONResponse(found.model_dump(mode="json", by_alias=True))
 
     return router
+
+
+async def _standing(coordinator: "Coordinator", request_id: str) -> dict[str, str]:
+    """The short answer to how a request stands."""
+    standing = (await coordinator.client.view(request_id)).standing
+    return {"id": as_id(request_id), "status": standing.status.value, "reason": standing.reason}
 
 
 async def _submit(coordinator: "Coordinator", submission: Submission, idempotency_key: str | None) -> str:

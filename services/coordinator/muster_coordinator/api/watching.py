@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query
 
 from muster_bus.workers import live_workers
-from muster_coordinator.queries import errors, recount
+from muster_coordinator.queries import errors, listed
 
 if TYPE_CHECKING:
     from muster_coordinator.coordinator import Coordinator
@@ -19,9 +19,8 @@ def routes(coordinator: "Coordinator") -> APIRouter:
     @router.get("/v1/requests")
     async def requests(limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> dict[str, Any]:
         await coordinator.refresh_waiting()
-        newest = observer.overview.newest()
-        await recount(coordinator.client, observer.overview, newest[:limit])
-        return {"requests": [summary.as_json() for summary in newest[:limit]], "total": len(newest)}
+        total = len(observer.overview.newest())
+        return {"requests": await listed(coordinator.client, observer.overview, limit), "total": total}
 
     @router.get("/v1/workers")
     async def listed_workers() -> dict[str, Any]:

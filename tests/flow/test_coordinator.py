@@ -9,6 +9,7 @@ import pytest
 from muster_bus.kv import Bucket
 from muster_bus.read import read_subject
 from muster_coordinator.coordinator import Coordinator
+from muster_coordinator.overview import Overview
 from muster_protocol.errors import Misconfigured
 from muster_protocol.messages import HandedBack, Reservation, Reserved
 from tests.flow.coordinator_harness import ServiceGroup, eventually
@@ -143,6 +144,16 @@ async def test_attempts_that_were_reserved_in_a_large_body_are_counted(group: Se
         await group.finished("w1", task_id=task_id)
 
     await group.until("/v1/requests", lambda found: [request["done"] for request in found["requests"]] == [3])
+
+
+async def test_a_request_that_is_too_large_to_be_followed_is_counted_from_its_log(group: ServiceGroup):
+    assert group.coordinator is not None
+    group.coordinator.observer.overview = Overview(max_tasks=0)
+    await group.plan()
+    await group.finished("w1")
+    await group.finished("w2", delivery=2)
+
+    await group.until("/v1/requests", lambda found: [request["done"] for request in found["requests"]] == [1])
 
 
 async def test_a_request_is_submitted_followed_and_answered_over_http(group: ServiceGroup):

@@ -14,7 +14,6 @@ from muster_bus.embedded import Server
 from muster_bus.read import read_subject
 from muster_bus.topology import Settings
 from muster_coordinator.coordinator import Coordinator
-from muster_protocol import subjects
 from muster_protocol.messages import (
     Answer,
     AnswerStatus,
@@ -29,7 +28,7 @@ from muster_protocol.messages import (
     Taken,
 )
 from muster_protocol.plan import Plan, TaskSpec
-from muster_protocol.sender import Sender
+from muster_protocol.sender import Origin, Sender
 from tests.harness import store_once
 
 SETTINGS = Settings(lease_seconds=1, ack_wait_seconds=1)
@@ -98,14 +97,8 @@ class ServiceGroup:
 
     async def write(self, body: LogBody, sender: str = "supervisor/s1") -> None:
         service, instance = sender.split("/")
-        stored = await self.bus.store(
-            subjects.results("r1"),
-            body,
-            request_id="r1",
-            message_id=secrets.token_hex(8),
-            term=self.term,
-            sender=Sender(service, instance),
-        )
+        origin = Origin("r1", Sender(service, instance), term=self.term, nonce=secrets.token_hex(8))
+        stored = await self.bus.store(body, origin)
         if isinstance(body, Taken):
             self.term = stored.sequence
 
@@ -129,13 +122,7 @@ class ServiceGroup:
         await self.publish(event, worker)
 
     async def publish(self, event: Started | HandedBack, worker: str) -> None:
-        await self.bus.store(
-            subjects.events("r1"),
-            event,
-            request_id="r1",
-            message_id=secrets.token_hex(8),
-            sender=Sender("worker", worker),
-        )
+        await self.bus.store(event, Origin("r1", Sender("worker", worker), nonce=secrets.token_hex(8)))
 
     async def finished(self, worker: str, delivery: int = 1, sender: str = "worker", task_id: str = "a") -> None:
         result = Result(

@@ -100,8 +100,8 @@ async def test_requests_and_conflicts_from_before_the_start_are_shown(group: Ser
 
     overview = await group.until("/v1/overview", lambda overview: overview["conflicts"] == 2)
     listed = {request["id"]: request["status"] for request in (await group.get("/v1/requests"))["requests"]}
-    assert overview["requests"] == {"waiting": 1, "open": 0, "done": 1}
-    assert listed == {"r1": "done", "later": "waiting"}
+    assert {status: count for status, count in overview["requests"].items() if count} == {"queued": 1, "done": 1}
+    assert listed == {"r1": "done", "later": "queued"}
 
 
 async def test_a_published_conflict_is_not_published_again_by_the_next_coordinator(group: ServiceGroup):
@@ -170,7 +170,7 @@ async def test_a_request_is_submitted_followed_and_answered_over_http(group: Ser
     _, _, stream = await streaming
     shown = await group.get("/v1/requests/r1")
     assert (status, sent["id"], headers["Location"]) == (202, "r1", "/v1/requests/r1")
-    assert (waiting["status"], early) == ("waiting", 202)
+    assert (waiting["status"], early) == ("queued", 202)
     assert (late, answer["text"]) == (200, "42")
     assert [line for line in stream.splitlines() if line.startswith("event:")] == [
         "event: taken",
@@ -269,7 +269,7 @@ async def test_without_a_broker_the_api_answers_503_and_the_service_lives(group:
 
 async def test_entries_from_a_broker_restart_are_read_afterwards(group: ServiceGroup):
     await group.plan()
-    await group.until("/v1/overview", lambda overview: overview["requests"]["open"] == 1)
+    await group.until("/v1/overview", lambda overview: overview["requests"]["running"] == 1)
     group.server.kill()
     await group.server.start()
     await group.finished("w1")

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from muster_bus.connection import Incoming
+from muster_bus.read import Raw
 from muster_bus.topology import provision
 from muster_coordinator.backfill import Backfill
 from muster_coordinator.observe import Observer
-from muster_protocol import subjects
 from muster_protocol.messages import Cancel
 from tests.flow.coordinator_harness import SETTINGS, ServiceGroup, eventually
 
@@ -52,7 +52,7 @@ async def test_garbage_on_control_of_a_request_that_nobody_knows_gets_one_error_
         await group.store_raw("control.nobody", b'{"request_id": "r1"}', CANCEL),
     ]
     large = Cancel(request_id="nobody", reason="x" * 600_000)
-    await group.bus.store(subjects.control("nobody"), large, request_id="nobody", message_id="large")
+    await group.bus.store(large, group.bus.origin("nobody"))
     last = await group.store_raw("control.other", b"{broken", CANCEL)
 
     reported = await group.until_reported(*(f"CONTROL.{sequence}" for sequence in [*sequences, last]))
@@ -91,7 +91,7 @@ async def test_a_broken_body_in_a_log_that_nobody_owns_gets_one_error(group: Ser
 
 async def test_a_broken_body_in_an_open_log_is_reported_by_its_owner_only(group: ServiceGroup):
     await group.plan()
-    await group.until("/v1/overview", lambda overview: overview["requests"]["open"] == 1)
+    await group.until("/v1/overview", lambda overview: overview["requests"]["running"] == 1)
     await group.store_raw("results.r1", b"{broken", RESULT)
     last = await group.store_raw("results.r1", b"{}", {"kind": "result"})
 
@@ -114,7 +114,7 @@ async def test_every_one_of_many_conflicts_is_published(group: ServiceGroup, cap
 
 async def test_garbage_that_is_stored_after_it_came_live_is_found(group: ServiceGroup):
     await group.close()
-    observer = Observer(group.bus.clock)
+    observer = Observer(group.bus.clock, _unexpected)
     backfill = Backfill(group.bus, observer)
     observer.recheck.add("events.r1", asyncio.get_running_loop().time())
     assert await backfill.recheck()
@@ -123,7 +123,7 @@ async def test_garbage_that_is_stored_after_it_came_live_is_found(group: Service
 
     async def is_found() -> bool:
         await backfill.recheck()
-        return list(observer.pending_reports.waiting) == [f"EVENTS.{sequence}"]
+        return await group.reported() == [f"EVENTS.{sequence}"]
 
     await eventually(is_found)
 
@@ -131,7 +131,7 @@ async def test_garbage_that_is_stored_after_it_came_live_is_found(group: Service
 async def test_a_failed_check_is_repeated_and_ends_at_the_leader(group: ServiceGroup):
     await group.close()
     asked: list[Incoming] = []
-    observer = Observer(group.bus.clock)
+    observer = Observer(group.bus.clock, _unexpected)
     backfill = Backfill(group.bus, observer)
     await group.store_raw("events.r1", TOO_LARGE, PROGRESS)
     observer.recheck.add("events.r1", asyncio.get_running_loop().time())
@@ -142,7 +142,7 @@ async def test_a_failed_check_is_repeated_and_ends_at_the_leader(group: ServiceG
 
     async def is_found() -> bool:
         await backfill.recheck()
-        return bool(observer.pending_reports.waiting and asked)
+        return bool(await group.reported() and asked)
 
     await eventually(is_found)
 
@@ -217,3 +217,7 @@ async def test_a_coordinator_without_streams_warns_once_and_works_when_they_are_
 
     assert await group.until_reported("CONTROL.1") == ["CONTROL.1"]
     assert caplog.text.count("there is no stream CONTROL") == 1
+
+
+def _unexpected(reason: str, raw: Raw) -> None:
+    raise AssertionError(f"no log entry was to be reported: {raw.sequence}: {reason}")

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster_coordinator.conflicts import (
-    AttemptKey,
     Conflict,
     ConflictDetector,
     Finish,
@@ -18,9 +17,10 @@ from muster_coordinator.conflicts import (
     Sign,
     Start,
 )
+from muster_protocol.attempt_id import AttemptId
 from muster_protocol.messages import ConflictFound
 
-KEY = AttemptKey("r1", "a", 1)
+KEY = AttemptId("r1", "a", 1)
 ROOT = Path(__file__).parents[3]
 
 
@@ -29,7 +29,7 @@ def seen(*sightings: Sighting) -> list[Conflict]:
     return [conflict for sighting in sightings for conflict in detector.see(sighting)]
 
 
-keys = st.builds(AttemptKey, st.just("r1"), st.sampled_from(["a", "b"]), st.integers(1, 2))
+keys = st.builds(AttemptId, st.just("r1"), st.sampled_from(["a", "b"]), st.integers(1, 2))
 names = st.sampled_from(["w1", "w2", "w3"])
 times = st.floats(1, 100)
 starts = st.builds(Start, keys, names, st.integers(1, 3), st.integers(1, 2), times)
@@ -137,17 +137,17 @@ def test_finishing_twice_is_a_conflict_of_two_workers_or_of_two_deliveries():
 def test_the_detector_forgets_the_oldest_attempts_first():
     detector = ConflictDetector(max_attempts=2)
     for task_id in ("a", "b", "c"):
-        detector.see(Start(AttemptKey("r1", task_id, 1), "w1", 1, 7, 1.0))
+        detector.see(Start(AttemptId("r1", task_id, 1), "w1", 1, 7, 1.0))
 
-    assert detector.see(Start(AttemptKey("r1", "c", 1), "w2", 1, 8, 2.0)) != []
-    assert detector.see(Start(AttemptKey("r1", "a", 1), "w2", 1, 8, 2.0)) == []
+    assert detector.see(Start(AttemptId("r1", "c", 1), "w2", 1, 8, 2.0)) != []
+    assert detector.see(Start(AttemptId("r1", "a", 1), "w2", 1, 8, 2.0)) == []
 
 
 def test_the_conflict_in_the_docs_is_one_that_the_detector_finds():
     golden = json.loads((ROOT / "tests" / "golden" / "conflict.json").read_text(encoding="utf-8"))
     page = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
     example = json.loads(re.findall(r"^### conflict\n.*?```json\n(.*?)```", page, re.M | re.S)[0])
-    key = AttemptKey(example["request_id"], example["task_id"], example["attempt"])
+    key = AttemptId(example["request_id"], example["task_id"], example["attempt"])
 
     (conflict,) = seen(Finish(key, "w-1", 1, at=19.0), Finish(key, "w-2", 2, at=20.0))
 
@@ -155,4 +155,4 @@ def test_the_conflict_in_the_docs_is_one_that_the_detector_finds():
         **key._asdict(), what=conflict.what, first=conflict.first, second=conflict.second, at=example["at"]
     )
     assert ConflictFound.of(golden["body"]) == ConflictFound.of(example) == published
-    assert golden["headers"]["Nats-Msg-Id"] == published.message_id
+    assert golden["headers"]["Nats-Msg-Id"] == published.key

@@ -7,16 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster_bus.clock import BrokerClock
-from muster_bus.connection import Incoming
 from muster_bus.read import Raw
+from muster_bus.tail import Live
 from muster_coordinator.observe import Observer
 from muster_coordinator.overview import Summary
 from muster_coordinator.task_counts import TaskCounts, counts_of
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
-from muster_protocol.fold import Entry, RequestState
+from muster_protocol.fold import Entry, RequestState, apply
 from muster_protocol.messages import LOG_KINDS, Answer, Dispatched, Reserved, Result, Taken, Usage
-from muster_protocol.subjects import live, results
+from muster_protocol.sender import Origin, Sender
+from muster_protocol.subjects import results
 from tests.unit.protocol.arbitrary import logs
 from tests.unit.protocol.log_builder import REQUEST
 
@@ -45,7 +46,7 @@ def observed_logs(draw: st.DrawFn, *, is_expected: bool) -> list[Entry]:
         sound = entry._replace(body=body)
         has_begun = has_begun or _begins_a_log(sound)
         if has_begun and _is_usable(sound):
-            state.apply(sound)
+            apply(state, sound)
             if isinstance(body, Reserved) and _is_current(state, sound):
                 earlier.append(_accepted(state, body))
                 sound = sound._replace(body=earlier[-1])
@@ -86,7 +87,7 @@ def _folded(entries: Sequence[Entry], *, is_expected: bool) -> dict[int, Counted
     for entry in entries:
         has_begun = has_begun or _begins_a_log(entry)
         if has_begun and _is_usable(entry):
-            state.apply(entry)
+            apply(state, entry)
         counted[entry.sequence] = _counted(state) if has_begun else None
     return counted
 
@@ -103,14 +104,9 @@ def _shown(observer: Observer) -> Counted | None:
 
 
 def _stored(entry: Entry) -> Raw:
-    sender = h.Sender("worker", "w1")
-    headers = {**h.headers_of(entry.body, sender, REQUEST, "once", entry.term), h.SENDER: entry.sender}
+    origin = Origin(REQUEST, Sender("worker", "w1"), term=entry.term)
+    headers = {**h.headers_of(entry.body, origin), h.SENDER: entry.sender}
     return Raw(entry.sequence, entry.time, results(REQUEST), headers, entry.body.body())
-
-
-def _repeated(raw: Raw, previous: int) -> Incoming:
-    place = {"Nats-Sequence": str(raw.sequence), "Nats-Last-Sequence": str(previous)}
-    return Incoming(live(REQUEST), "", raw.data, {**raw.headers, **place})
 
 
 def _read_on(observer: Observer, log: Sequence[Raw], most: int) -> None:
@@ -126,7 +122,7 @@ def test_the_overview_counts_what_the_fold_counts(data: st.DataObject, views: li
     log = [_stored(entry) for entry in entries]
     previous = [0, *(raw.sequence for raw in log)]
     folded = _folded(entries, is_expected=is_expected)
-    observer = Observer(BrokerClock())
+    observer = Observer(BrokerClock(), lambda _reason, _raw: None)
     if is_expected:
         observer.overview.expect(REQUEST)
 
@@ -134,7 +130,7 @@ def test_the_overview_counts_what_the_fold_counts(data: st.DataObject, views: li
         if kind == "read":
             _read_on(observer, log, number)
         elif number < len(log):
-            observer.on_live_entry(_repeated(log[number], previous[number]))
+            observer.on_live_entry(Live(log[number], previous[number]))
         assert _shown(observer) == folded[observer.overview.last_of(REQUEST)]
 
     assert observer.overview.last_of(REQUEST) == previous[-1]
@@ -144,7 +140,7 @@ def test_the_overview_counts_what_the_fold_counts(data: st.DataObject, views: li
 def test_a_log_that_is_read_twice_counts_once(entries: list[Entry], data: st.DataObject):
     log = [_stored(entry) for entry in entries]
     again = data.draw(st.integers(0, len(log)))
-    observer = Observer(BrokerClock())
+    observer = Observer(BrokerClock(), lambda _reason, _raw: None)
 
     for raw in [*log[:again], *log]:
         observer.apply_entry(raw)

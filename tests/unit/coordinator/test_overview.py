@@ -3,8 +3,9 @@
 from muster_coordinator.overview import Overview
 from muster_coordinator.task_counts import TaskCounts
 from muster_protocol.fold import fold
-from muster_protocol.headers import Sender, headers_of
+from muster_protocol.headers import headers_of
 from muster_protocol.messages import Answer, AnswerStatus, LogBody, Result
+from muster_protocol.sender import Origin, Sender
 from tests.unit.protocol.log_builder import REQUEST, Journal, failure, planned, reserved, result, revision, taken, task
 
 TAKEN = taken("s1")
@@ -12,7 +13,7 @@ TAKEN = taken("s1")
 
 def _count(overview: Overview, sequence: int, body: LogBody, term: int = 0, request_id: str = REQUEST) -> None:
     sender = Sender("worker", "w1", "math") if isinstance(body, Result) else Sender("supervisor", "s1")
-    overview.count(request_id, sequence, headers_of(body, sender, request_id, "once", term), body.body())
+    overview.count(request_id, sequence, headers_of(body, Origin(request_id, sender, term=term)), body.body())
 
 
 def _answer() -> Answer:
@@ -22,7 +23,7 @@ def _answer() -> Answer:
 def _follow(overview: Overview, journal: Journal) -> None:
     for entry in journal.entries:
         service, instance = entry.sender.split("/")[:2]
-        headers = headers_of(entry.body, Sender(service, instance), REQUEST, "once", entry.term)
+        headers = headers_of(entry.body, Origin(REQUEST, Sender(service, instance), term=entry.term))
         overview.count(REQUEST, entry.sequence, headers, entry.body.body())
 
 
@@ -51,7 +52,7 @@ def test_a_request_is_counted_entry_by_entry():
 
     assert (summary.counts(), summary.tokens, summary.usd) == (TaskCounts(done=1, failed=1), 12, 0.5)
     assert (summary.status, summary.seconds, summary.owner) == ("partial", 2.5, "s1")
-    assert overview.counts() == {"waiting": 0, "open": 0, "partial": 1}
+    assert {status: count for status, count in overview.counts().items() if count} == {"partial": 1}
 
 
 def test_a_retry_and_a_second_result_do_not_make_more_tasks():
@@ -81,7 +82,7 @@ def test_what_a_former_owner_reserves_or_gives_up_does_not_count():
     _count(overview, 7, TAKEN)
     _count(overview, 8, reserved(("b", 1)), term=5)
     _count(overview, 9, result("b"))
-    headers = headers_of(failure("a"), Sender("supervisor", "s1"), REQUEST, "once", 5)
+    headers = headers_of(failure("a"), Origin(REQUEST, Sender("supervisor", "s1"), term=5))
     overview.count(REQUEST, 10, headers, b"")
 
     assert overview.open[REQUEST].counts() == TaskCounts()
@@ -185,13 +186,10 @@ def test_the_largest_request_is_counted_from_its_log_when_too_many_tasks_are_fol
     journal.own(Answer(request_id=REQUEST, status=AnswerStatus.DONE, text=""))
     _follow(overview, journal)
 
-    (behind,) = overview.to_recount(overview.newest())
     overview.recount(fold(REQUEST, journal.entries))
 
-    assert behind.id == REQUEST
     assert overview.ended[REQUEST].counts() == TaskCounts(done=2)
     assert overview.open["small"].counts() == TaskCounts(done=1)
-    assert overview.to_recount(overview.newest()) == []
 
 
 def test_tasks_of_ended_and_forgotten_requests_are_followed_no_more():

@@ -1,5 +1,6 @@
 """On `results.<request_id>`: the entries of a request's log."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -84,8 +85,7 @@ class Reserved(LogEntry):
     attempts: tuple[Reservation, ...]
 
     def id_for(self, origin: Origin) -> str:
-        first = self.attempts[0]
-        return f"{origin.request_id}.{self.kind}.{origin.term}.{first.task_id}.{first.attempt}"
+        return f"{origin.request_id}.{self.kind}.{origin.term}{_first_of(self.attempts)}"
 
 
 class Dispatch(Frozen):
@@ -104,8 +104,7 @@ class Dispatched(LogEntry):
     attempts: tuple[Dispatch, ...]
 
     def id_for(self, origin: Origin) -> str:
-        first = self.attempts[0]
-        return f"{origin.request_id}.{self.kind}.{origin.term}.{first.task_id}.{first.attempt}"
+        return f"{origin.request_id}.{self.kind}.{origin.term}{_first_of(self.attempts)}"
 
 
 class Revision(LogEntry):
@@ -225,3 +224,8 @@ class Answer(LogEntry):
 
     def summary_headers(self) -> dict[str, str]:
         return {"status": self.status.value, "seconds": f"{self.seconds:.3f}"}
+
+
+def _first_of(attempts: Sequence[Reservation | Dispatch]) -> str:
+    """The attempt that names a batch: an owner reserves and dispatches each once in a term."""
+    return f".{attempts[0].task_id}.{attempts[0].attempt}" if attempts else ""

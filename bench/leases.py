@@ -10,7 +10,7 @@ from muster_bus.connection import Bus
 from muster_bus.embedded import Cluster
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull
-from muster_bus.topology import Settings, provision
+from muster_bus.topology import Provisioning, provision
 from muster_protocol.errors import MusterError
 from muster_protocol.headers import Sender
 
@@ -35,7 +35,7 @@ async def survived() -> list[Row]:
 
 async def _lost(cluster: Cluster) -> int:
     bus = await Bus.connect(cluster.url, Sender("bench", "leases"))
-    settings = Settings(replicas=3, ack_wait_seconds=LEASE_SECONDS)
+    settings = Provisioning(replicas=3, ack_wait_seconds=LEASE_SECONDS)
     await _patiently(lambda: provision(bus, settings, ["bench"], ["lease"]))
     held: list[Delivery] = []
     full = asyncio.Event()

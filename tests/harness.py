@@ -18,7 +18,7 @@ from muster_bus.embedded import Server
 from muster_bus.log import read_log
 from muster_bus.publish import Stored
 from muster_bus.read import Raw, read_subject
-from muster_bus.topology import Backlog, Settings, backlog, provision
+from muster_bus.topology import Backlog, Provisioning, backlog, provision
 from muster_client import Client
 from muster_protocol.fold import Entry, RequestState, fold
 from muster_protocol.headers import Sender
@@ -215,7 +215,7 @@ async def running(folder: Path, *, in_flight: int = 32, lease_seconds: float = L
     broker = Server(folder / "broker")
     await broker.start()
     bus = await Bus.connect(broker.url, Sender("tests", "eyes"))
-    settings = Settings(lease_seconds=lease_seconds, ack_wait_seconds=lease_seconds)
+    settings = Provisioning(lease_seconds=lease_seconds, ack_wait_seconds=lease_seconds)
     await provision(bus, settings, ["default"], ["acting", "other", "second"])
     client = await Client.connect(broker.url)
     muster = Muster(folder, broker, bus, client)

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from muster_bus.connection import Bus
 from muster_bus.embedded import Cluster, Server
-from muster_bus.topology import Settings, provision
+from muster_bus.topology import Provisioning, provision
 from muster_protocol.errors import MusterError
 from muster_protocol.headers import Sender
 from tests.bus.broker_tools import CALM, TAGS, Gate, Hands, api, until_asked
@@ -43,9 +43,9 @@ async def connect() -> AsyncGenerator[Connect]:
 async def bus(broker: Server, connect: Connect) -> Bus:
     """A connection to one provisioned node. The tag `slow` has an ack wait that no test sees the end of."""
     bus = await connect(broker.url)
-    await provision(bus, Settings(lease_seconds=1, ack_wait_seconds=1), ["default"], TAGS)
-    await provision(bus, Settings(lease_seconds=1, ack_wait_seconds=CALM), ["default"], ["calm"])
-    await provision(bus, Settings(lease_seconds=1, ack_wait_seconds=60), ["default"], ["slow"])
+    await provision(bus, Provisioning(lease_seconds=1, ack_wait_seconds=1), ["default"], TAGS)
+    await provision(bus, Provisioning(lease_seconds=1, ack_wait_seconds=CALM), ["default"], ["calm"])
+    await provision(bus, Provisioning(lease_seconds=1, ack_wait_seconds=60), ["default"], ["slow"])
     return bus
 
 
@@ -98,7 +98,9 @@ async def three_nodes(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerato
     async def is_provisioned() -> bool:
         try:
             await api(bus, "INFO", within=0.5)
-            await provision(bus, Settings(replicas=3, lease_seconds=10, ack_wait_seconds=10), ["default"], ["a", "b"])
+            await provision(
+                bus, Provisioning(replicas=3, lease_seconds=10, ack_wait_seconds=10), ["default"], ["a", "b"]
+            )
         except (MusterError, TimeoutError, AssertionError):
             return False
         return True

@@ -13,7 +13,7 @@ from muster_bus.connection import Bus
 from muster_bus.embedded import Server
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull, shares
-from muster_bus.topology import Settings, provision, worker_consumer
+from muster_bus.topology import Provisioning, provision, worker_consumer
 from tests.bus.broker_tools import TAGS, Hands, api, consumer, go_on, pause, put_task, until
 from tests.bus.conftest import Pulling
 
@@ -157,7 +157,7 @@ async def test_a_consumer_that_is_deleted_and_made_again_is_pulled_from_again(bu
     await bus.flush()
 
     await api(bus, "CONSUMER.DELETE.TASKS.w_slow")
-    await provision(bus, Settings(lease_seconds=1, ack_wait_seconds=60), ["default"], ["slow"])
+    await provision(bus, Provisioning(lease_seconds=1, ack_wait_seconds=60), ["default"], ["slow"])
     await put_task(bus, "slow", "one")
 
     assert (await assignments.next(within=9)).data == b"one"
@@ -166,7 +166,7 @@ async def test_a_consumer_that_is_deleted_and_made_again_is_pulled_from_again(bu
 async def test_a_consumer_that_is_made_later_is_pulled_from(bus: Bus, pulling: Pulling):
     assignments = await pulling(bus, ["w_later"], slots=1)
 
-    await provision(bus, Settings(lease_seconds=1, ack_wait_seconds=1), ["default"], ["later"])
+    await provision(bus, Provisioning(lease_seconds=1, ack_wait_seconds=1), ["default"], ["later"])
     await put_task(bus, "later", "one")
 
     assert (await assignments.next(within=9)).data == b"one"

@@ -10,7 +10,7 @@ from nats.js.api import KeyValueConfig, ObjectStoreConfig
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server
 from muster_bus.topology import (
-    Settings,
+    Provisioning,
     ack_wait_of,
     last_sequence,
     longest_deadline,
@@ -22,7 +22,7 @@ from muster_protocol.errors import BrokerAway, Misconfigured
 from tests.bus.broker_tools import api, change_stream, consumer, go_on, pause, put_task, until
 from tests.bus.conftest import Connect
 
-SETTINGS = Settings(lease_seconds=1, ack_wait_seconds=1)
+SETTINGS = Provisioning(lease_seconds=1, ack_wait_seconds=1)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 from muster_bus.connection import Bus
-from muster_bus.topology import Settings, provision
+from muster_bus.topology import Provisioning, provision
 from muster_client import Client
 from muster_protocol.errors import BrokerAway
 from muster_protocol.headers import Sender
@@ -61,7 +61,9 @@ async def chaos(options: argparse.Namespace, folder: Path) -> list[Violation]:
 
 
 async def _provisioned(stage: DemoEnvironment, is_cluster: bool) -> Bus:
-    settings = Settings(replicas=3 if is_cluster else 1, lease_seconds=LEASE_SECONDS, ack_wait_seconds=LEASE_SECONDS)
+    settings = Provisioning(
+        replicas=3 if is_cluster else 1, lease_seconds=LEASE_SECONDS, ack_wait_seconds=LEASE_SECONDS
+    )
     bus = await Bus.connect(stage.url, Sender("tests", "eyes"))
     limit = time.monotonic() + PROVISION_SECONDS
     while True:

@@ -53,7 +53,7 @@ async def provision(given: Namespace) -> int:
     set_up_logging("provision", "")
     bus = await Bus.connect(nats_url(), Sender("provision", instance_name(None)), timeout=10.0)
     try:
-        await topology.provision(bus, topology.Settings(replicas=given.replicas), [team.team], team.tags)
+        await topology.provision(bus, topology.Provisioning(replicas=given.replicas), [team.team], team.tags)
     finally:
         await bus.close()
     notice = {"nats_url": nats_url(), "team": team.team, "tags": team.tags, "replicas": given.replicas}

@@ -129,7 +129,7 @@ async def _service_group(url: str, team: Team, slots: int | None, http: tuple[st
     name = secrets.token_hex(2)
     buses = [await Bus.connect(url, Sender(service, name)) for service in ("supervisor", "worker", "coordinator")]
     try:
-        await topology.provision(buses[0], topology.Settings(), [team.team], team.tags)
+        await topology.provision(buses[0], topology.Provisioning(), [team.team], team.tags)
         return ServiceGroup(
             [
                 make_supervisor(buses[0], team, say),

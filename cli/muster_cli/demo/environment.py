@@ -61,7 +61,7 @@ class DemoEnvironment:
             more = () if name == "coordinator" else ("--team", team_file)
             self.processes.start(name, *words, *more, env=ENVIRONMENT)
         self._client = await connect(self.team.team, self.server.url)
-        settings = topology.Settings(lease_seconds=LEASE_SECONDS, ack_wait_seconds=LEASE_SECONDS)
+        settings = topology.Provisioning(lease_seconds=LEASE_SECONDS, ack_wait_seconds=LEASE_SECONDS)
         await topology.provision(self._client.bus, settings, [self.team.team], self.team.tags)
         await self.processes.ready(*self.services)
         return time.monotonic() - began

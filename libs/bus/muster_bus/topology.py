@@ -30,7 +30,7 @@ WAIT_SECONDS = 60.0  # for `muster provision`, which may run beside the services
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Provisioning:
     """What an installation decides."""
 
     replicas: int = 1
@@ -48,35 +48,35 @@ def worker_consumer(tag: str) -> str:
     return f"w_{tag}"
 
 
-def streams(settings: Settings, teams: Iterable[str], tags: Iterable[str]) -> list[api.StreamConfig]:
+def streams(provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str]) -> list[api.StreamConfig]:
     """Every stream, and the buckets, which are streams by their own names.
 
     Queues have no age (it deletes what is leased), logs no per-subject limit (it evicts plans). A worker that is dead
     is forgotten by the age of its card; a body outlives the entry that refers to it.
     """
     week = timedelta(days=7).total_seconds()
-    results_age = settings.results_age.total_seconds()
+    results_age = provisioning.results_age.total_seconds()
     queue = api.RetentionPolicy.WORK_QUEUE
     return [
-        _stream(settings, "REQUESTS", [f"requests.{team}" for team in teams], retention=queue),
-        _stream(settings, "TASKS", [f"tasks.{tag}" for tag in tags], retention=queue),
+        _stream(provisioning, "REQUESTS", [f"requests.{team}" for team in teams], retention=queue),
+        _stream(provisioning, "TASKS", [f"tasks.{tag}" for tag in tags], retention=queue),
         _stream(
-            settings,
+            provisioning,
             "RESULTS",
             ["results.*"],
             max_age=results_age,
             republish=api.RePublish(src="results.*", dest="live.results.{{wildcard(1)}}"),
         ),
-        _stream(settings, "EVENTS", ["events.*"], max_age=results_age, share=4),
-        _stream(settings, "CONTROL", ["control.*"], max_age=results_age, share=16),
-        _stream(settings, "ERRORS", ["errors"], max_age=week, share=16),
-        _stream(settings, "KV_workers", ["$KV.workers.>"], max_age=15.0, share=16, history=1),
-        _stream(settings, f"OBJ_{BODIES}", [f"$O.{BODIES}.C.>", f"$O.{BODIES}.M.>"], max_age=2 * results_age),
+        _stream(provisioning, "EVENTS", ["events.*"], max_age=results_age, share=4),
+        _stream(provisioning, "CONTROL", ["control.*"], max_age=results_age, share=16),
+        _stream(provisioning, "ERRORS", ["errors"], max_age=week, share=16),
+        _stream(provisioning, "KV_workers", ["$KV.workers.>"], max_age=15.0, share=16, history=1),
+        _stream(provisioning, f"OBJ_{BODIES}", [f"$O.{BODIES}.C.>", f"$O.{BODIES}.M.>"], max_age=2 * results_age),
     ]
 
 
 def _stream(
-    settings: Settings,
+    provisioning: Provisioning,
     name: str,
     subjects: list[str],
     *,
@@ -92,8 +92,8 @@ def _stream(
         retention=retention,
         discard=api.DiscardPolicy.NEW,
         storage=api.StorageType.FILE,  # in memory the registry itself would be gone with the broker's process
-        num_replicas=settings.replicas,
-        max_bytes=settings.max_bytes // share,
+        num_replicas=provisioning.replicas,
+        max_bytes=provisioning.max_bytes // share,
         max_age=max_age,
         max_msgs_per_subject=history,
         duplicate_window=min(DUPLICATES_SECONDS, max_age or DUPLICATES_SECONDS),
@@ -103,26 +103,28 @@ def _stream(
     )
 
 
-async def provision(bus: Bus, settings: Settings, teams: Iterable[str], tags: Iterable[str]) -> None:
+async def provision(bus: Bus, provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str]) -> None:
     """Make what is missing, add new teams and tags, and refuse what differs."""
     js = bus.nc.jetstream(timeout=10)
     teams, tags = sorted(set(teams)), sorted(set(tags))
     with _naming_trouble("provision"):
-        for wanted in streams(settings, teams, tags):
+        for wanted in streams(provisioning, teams, tags):
             await _make_stream(js, wanted)
         for team in teams:
-            lease = settings.lease_seconds
+            lease = provisioning.lease_seconds
             await _make_consumer(js, "REQUESTS", supervisor_consumer(team), f"requests.{team}", lease)
         for tag in tags:
-            await _make_consumer(js, "TASKS", worker_consumer(tag), f"tasks.{tag}", settings.ack_wait_seconds)
-        for wanted in streams(settings, teams, tags):  # last: until the copies are there a stream takes no new consumer
+            await _make_consumer(js, "TASKS", worker_consumer(tag), f"tasks.{tag}", provisioning.ack_wait_seconds)
+        for wanted in streams(
+            provisioning, teams, tags
+        ):  # last: until the copies are there a stream takes no new consumer
             await _raise_replicas(js, wanted)
 
 
 async def remove(bus: Bus) -> None:
     """Remove every stream and bucket, with everything in it."""
     js = bus.nc.jetstream(timeout=10)
-    for name in (str(stream.name) for stream in streams(Settings(), (), ())):
+    for name in (str(stream.name) for stream in streams(Provisioning(), (), ())):
         with _naming_trouble(f"remove {name}"), contextlib.suppress(NotFoundError):
             await js.delete_stream(name)
 

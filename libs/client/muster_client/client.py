@@ -54,7 +54,7 @@ class Client:
         text: str | None = None,
         *,
         plan: Plan | dict[str, Any] | None = None,
-        over: MapOver | dict[str, Any] | None = None,
+        map: MapOver | dict[str, Any] | None = None,  # noqa: A002 - the word of the protocol
         id: str | None = None,  # noqa: A002 - the word of the protocol
         team: str | None = None,
         deadline_seconds: float | None = None,
@@ -68,7 +68,7 @@ class Client:
             "id": id,
             "text": text,
             "plan": plan,
-            "map": over,
+            "map": map,
             "deadline_seconds": deadline_seconds,
             "in_flight": in_flight,
             "budget": budget if budget is not None else Budget(),

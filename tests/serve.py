@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from muster_agent.models.port import choose_model
@@ -12,7 +13,9 @@ from muster_bus import telemetry
 from muster_bus.connection import Bus
 from muster_bus.lease import Lease
 from muster_bus.log import RequestLog
-from muster_bus.service import Service, leave, run_until_signal, set_up_logging
+from muster_bus.logging import set_up_logging
+from muster_bus.service import Service, leave, run_until_signal
+from muster_bus.settings import Settings, read_settings
 from muster_protocol.headers import Sender
 from muster_protocol.messages import Request
 
@@ -56,25 +59,26 @@ def _replace(owner: type, name: str, when: str, is_meant: Callable[[tuple[Any, .
 
 
 async def serve(options: argparse.Namespace) -> None:
-    set_up_logging(options.service, options.instance)
-    telemetry.start(options.service, options.instance)
+    settings = replace(read_settings(os.environ), grace_seconds=options.grace)
+    set_up_logging(options.service, options.instance, settings.log)
+    telemetry.start(options.service, options.instance, settings.otel_env)
     bus = await Bus.connect(options.url, Sender(options.service, options.instance))
-    await run_until_signal(service_of(options, bus), grace_seconds=options.grace)
+    await run_until_signal(service_of(options, settings, bus), settings)
     await leave(0)
 
 
-def service_of(options: argparse.Namespace, bus: Bus) -> Service:
+def service_of(options: argparse.Namespace, settings: Settings, bus: Bus) -> Service:
     team = load_team(options.team)
     match options.service:
         case "supervisor":
             from muster_supervisor.supervisor import Supervisor
 
-            return Supervisor(bus, team, choose_model("offline", os.environ))
+            return Supervisor(bus, team, choose_model("offline", settings.model_env))
         case "worker":
             from muster_worker.executor import Executor
             from muster_worker.worker import Worker
 
-            return Worker(bus, Executor(team, os.environ, options.role or None), options.slots)
+            return Worker(bus, Executor(team, settings.model_env, options.role or None), options.slots)
         case "coordinator":
             from muster_coordinator.coordinator import Coordinator
 

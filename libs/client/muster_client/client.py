@@ -16,6 +16,7 @@ from muster_bus.bodies import MAX_INLINE, reference_of
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
 from muster_bus.publish import NoStream
+from muster_bus.settings import read_settings
 from muster_client.follow import Following, Update
 from muster_protocol import headers as h
 from muster_protocol import subjects
@@ -26,7 +27,6 @@ from muster_protocol.headers import Sender
 from muster_protocol.messages import Answer, Budget, Cancel, Request, Result, Taken
 from muster_protocol.plan import MapOver, Plan
 
-DEFAULT_URL = "nats://127.0.0.1:4222"
 CONNECT_SECONDS = 3.0  # somebody may be sitting in front of it
 GIVE_UP_AFTER_SECONDS = 30.0  # a broker that restarts is back within seconds, a cluster elects within ten
 NO_STREAM_SECONDS = 5.0  # a broker that is just starting has its streams after a second
@@ -46,7 +46,7 @@ class Client:
     async def connect(cls, url: str | None = None, *, team: str = "default", name: str = "client") -> Self:
         """Connect to `url`, else to MUSTER_NATS_URL, else to the local broker; raises BrokerAway."""
         sender = Sender("client", f"{subjects.as_id(name)[:48]}-{secrets.token_hex(4)}")
-        url = url or os.environ.get("MUSTER_NATS_URL") or DEFAULT_URL
+        url = url or read_settings(os.environ).broker_url
         return cls(await Bus.connect(url, sender, timeout=CONNECT_SECONDS), team=team)
 
     async def submit(

@@ -7,7 +7,7 @@ from collections import deque
 from contextlib import AsyncExitStack
 
 from muster_bus.connection import Bus
-from muster_bus.service import Health
+from muster_bus.health import Health
 from muster_client import Client
 from muster_coordinator.backfill import Backfill
 from muster_coordinator.http_server import HttpServer

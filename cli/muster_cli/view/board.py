@@ -28,7 +28,7 @@ from muster_protocol.plan import ordered
 
 PROGRESS_SECONDS = 1.0  # a role may report every step: of each task one line in this time
 FRAME = re.compile(r'File "([^"]+)", line (\d+)')
-LIBRARIES = ("/site-packages/", "/lib/python")  # a frame of the role itself says more
+LIBRARIES = ("/site-packages/", "/lib/python")  # a frame of the role itself is more useful
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from muster_protocol.errors import BrokerAway
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus
 
-SILENCE_SECONDS = 5.0  # without news for this long, say what is being waited for
+SILENCE_SECONDS = 5.0  # without news for this long, show what is being waited for
 
 
 async def follow(client: Client, request_id: str, *, is_json: bool, jaeger_url: str | None) -> int:
@@ -63,7 +63,7 @@ async def watched(
 
 
 async def _hint(client: Client, board: Board, screen: Screen) -> None:
-    """While nothing happens, say what is being waited for."""
+    """While nothing happens, show what is being waited for."""
     shown = ""
     began = time.monotonic()
     while True:

@@ -30,7 +30,7 @@ Ctrl-C stops it; what was asked is kept in {folder}.
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    """What there is to say about a `muster up`."""
+    """The facts that `muster up` prints."""
 
     team: Team
     address: Address

@@ -1,4 +1,4 @@
-"""The health of a service, and the endpoint that tells it: `/healthz` and `/readyz`."""
+"""The health of a service, and the endpoint that reports it: `/healthz` and `/readyz`."""
 
 import asyncio
 import logging

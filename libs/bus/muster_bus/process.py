@@ -16,7 +16,7 @@ Command = Callable[[], int | Coroutine[Any, Any, int]]
 
 
 class Exit(IntEnum):
-    """What the exit code says to a program."""
+    """The exit codes of `muster` and of each service."""
 
     DONE = 0
     FAILED = 1
@@ -32,7 +32,7 @@ def run_command(command: Command) -> int:
     try:
         outcome = command()
         code = outcome if isinstance(outcome, int) else _run(outcome)
-        sys.stdout.flush()  # here, where it can be said that this failed
+        sys.stdout.flush()  # here, where a failure is still reported
         return code
     except BrokerAway as error:
         return _fail(error, Exit.NO_BROKER)

@@ -58,7 +58,7 @@ async def run_service(kind: str, name: str | None, settings: Settings, make: Cal
 
 
 def instance_name(given: str | None) -> str:
-    """What tells this process from all others that ever wrote to the log."""
+    """The name of this process, different from all others that ever wrote to the log."""
     if given:
         return as_id(given)
     host = "".join(c if c.isalnum() or c == "-" else "-" for c in socket.gethostname().partition(".")[0])

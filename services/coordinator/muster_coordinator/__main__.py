@@ -14,7 +14,7 @@ from muster_bus.process import run_command
 if TYPE_CHECKING:
     from muster_bus.settings import Settings
 
-SUMMARY = "run a coordinator: the HTTP API and the watch"
+SUMMARY = "run a coordinator: it serves the HTTP API and reports work that was done twice"
 
 
 def add_arguments(parser: ArgumentParser) -> None:

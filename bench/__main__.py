@@ -14,7 +14,7 @@ from bench.muster import Muster
 from bench.row import Row
 from bench.sink import Sink
 from muster_bus import telemetry
-from muster_bus.embedded import Server
+from muster_testing.broker import running_broker
 
 GROUPS = ("help", "demo", "memory", "fanout", "latency", "size", "open", "leases")
 WARM_UP_TASKS = 500
@@ -62,16 +62,14 @@ async def _measure(only: tuple[str, ...], share: float) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as name, Sink() as sink:
         os.environ.update(sink.environment)
         telemetry.start("client", "bench", sink.environment)
-        server = Server(Path(name) / "nats")
-        await server.start()
         try:
             async with (
+                running_broker(Path(name) / "nats") as server,
                 await Floor.start(server.url) as floor,
                 await Muster.start(server, Path(name), sink.environment) as muster,
             ):
                 rows += await _measure_services(muster, floor, only, share)
         finally:
-            await server.stop()
             await asyncio.to_thread(telemetry.stop)
     return rows
 

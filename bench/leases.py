@@ -2,17 +2,15 @@
 
 import asyncio
 import tempfile
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from bench.row import Row
 from muster_bus.connection import Bus
-from muster_bus.embedded import Cluster
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull
-from muster_bus.topology import Provisioning, provision
-from muster_protocol.errors import MusterError
+from muster_bus.topology import Provisioning
 from muster_protocol.headers import Sender
+from muster_testing.cluster import Cluster, provision_when_elected, running_cluster
 
 LEASES = 100
 LEASE_SECONDS = 10.0
@@ -23,12 +21,8 @@ START_SECONDS = 30.0
 async def survived() -> list[Row]:
     """How many of a hundred leases the broker gave to somebody else because its leader died."""
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as name:
-        cluster = Cluster(Path(name))
-        await cluster.start()
-        try:
+        async with running_cluster(Path(name)) as cluster:
             lost = await _lost(cluster)
-        finally:
-            await cluster.stop()
     measured = f"{lost} of {LEASES} delivered again after kill -9 of the leader of three"
     return [Row("leases lost when the broker's leader is killed", measured, lost, hold=0, aim=0, unit="")]
 
@@ -36,7 +30,7 @@ async def survived() -> list[Row]:
 async def _lost(cluster: Cluster) -> int:
     bus = await Bus.connect(cluster.url, Sender("bench", "leases"))
     settings = Provisioning(replicas=3, ack_wait_seconds=LEASE_SECONDS)
-    await _patiently(lambda: provision(bus, settings, ["bench"], ["lease"]))
+    await provision_when_elected(bus, settings, ["bench"], ["lease"])
     held: list[Delivery] = []
     full = asyncio.Event()
     over = asyncio.Event()
@@ -55,7 +49,7 @@ async def _lost(cluster: Cluster) -> int:
         await full.wait()
     info = await bus.nc.jetstream().consumer_info("TASKS", "w_lease")
     leader = info.cluster.leader if info.cluster else None
-    cluster.servers[int((leader or "n0").removeprefix("n"))].kill()
+    cluster.node(leader or "n0").kill()
     await asyncio.sleep(WATCH_SECONDS)
     lost = len(held) - LEASES
     over.set()
@@ -63,14 +57,3 @@ async def _lost(cluster: Cluster) -> int:
     pull.stop()
     await bus.close()
     return lost
-
-
-async def _patiently(step: Callable[[], Awaitable[None]]) -> None:
-    """Three nodes that have just started still elect their leaders."""
-    async with asyncio.timeout(START_SECONDS):
-        while True:
-            try:
-                await step()
-                return
-            except MusterError:
-                await asyncio.sleep(0.5)

@@ -12,6 +12,7 @@ from muster_bus.embedded import Server, free_port
 from muster_cli.local.processes import Processes
 from muster_client import Client
 from muster_protocol.messages import AnswerStatus
+from muster_testing.backlog import backlog
 
 TEAM = Path(__file__).with_name("team.yaml")
 TEAM_NAME, TAGS = "bench", ("noop", "wait")
@@ -66,7 +67,7 @@ class Muster:
         request_ids = [await self.client.submit(plan=plan) for _ in range(count)]
         async with asyncio.timeout(LIMIT_SECONDS):
             while True:
-                held = await topology.backlog(self.client.bus, "TASKS", topology.worker_consumer("wait"))
+                held = await backlog(self.client.bus, "TASKS", topology.worker_consumer("wait"))
                 if held is not None and held.working == count:
                     return request_ids
                 await asyncio.sleep(0.1)

@@ -1,4 +1,4 @@
-"""What every test may use: a running Muster of its own."""
+"""What every test may use: the fixtures of muster_testing, and a running Muster of its own."""
 
 import logging
 from collections.abc import AsyncGenerator, Generator
@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.harness import Muster, running
 
+pytest_plugins = ["muster_testing.fixtures"]
+
 # A busy machine is no failure, and what `make test` says of a commit it says every time. To look for new examples:
 # make test ARGS="--hypothesis-profile=search tests/unit"
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
@@ -17,8 +19,8 @@ settings.register_profile("search", settings.get_profile("steady"), derandomize=
 settings.load_profile("steady")
 
 
-class Roll:
-    """Calls the roll when tests run in several processes: stealing work once left six of them out, and said nothing."""
+class NotRun:
+    """Fails a run in several processes that left out a test: xdist's work stealing once left out six, silently."""
 
     def __init__(self) -> None:
         self.expected: set[str] = set()
@@ -33,8 +35,9 @@ class Roll:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        if exitstatus == pytest.ExitCode.OK and self.expected - self.seen:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        # Not TESTS_FAILED: that is the one code after which scripts/rerun.py gives a second try.
+        if exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED} and self.expected - self.seen:
+            session.exitstatus = pytest.ExitCode.INTERRUPTED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for missing in sorted(self.expected - self.seen):
@@ -43,12 +46,12 @@ class Roll:
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Roll())
+        config.pluginmanager.register(NotRun())
 
 
 @pytest.fixture(autouse=True)
-def logging_as_it_was() -> Generator[None]:
-    """A test that sets logging up must not make the next one deaf."""
+def restore_logging() -> Generator[None]:
+    """A test that sets logging up must not keep the next one from reading log lines."""
     root = logging.getLogger("muster")
     before = root.propagate, root.handlers[:], root.level
     yield

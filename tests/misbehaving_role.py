@@ -1,4 +1,4 @@
-"""Roles that misbehave as their task's description says: {"does": what, …}, and a tool that does in any case."""
+"""Roles that misbehave as their task's description says: {"action": what, …}, and a tool that never returns."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ from typing import Any
 
 from muster_agent.functions import Context
 from muster_protocol.messages import Task
-from tests.scripted_role import FOLDER, trace
+from muster_testing.roles import folder_of_test, record
 
 RAISED = {
     "a name that is no Unicode": FileNotFoundError("no such file: \udcff"),
@@ -18,8 +18,8 @@ RAISED = {
 
 async def misbehave(task: Task, _ctx: Context) -> Any:
     orders: dict[str, Any] = json.loads(task.description)
-    trace("start", task)
-    match orders["does"]:
+    record("start", task)
+    match orders["action"]:
         case "cancel itself":
             helper = asyncio.create_task(asyncio.sleep(10))
             helper.cancel()
@@ -59,13 +59,13 @@ async def stay() -> None:
 
 def block(task: Task, _ctx: Context) -> str:
     """No coroutine: it runs in a thread, which nobody can stop."""
-    trace("start", task)
+    record("start", task)
     time.sleep(json.loads(task.description)["seconds"])
     return "done at last"
 
 
 def hang(words: str) -> str:
     """A plain tool that never returns."""
-    (FOLDER / "hanging").touch()
+    (folder_of_test() / "hanging").touch()
     threading.Event().wait()
     return words

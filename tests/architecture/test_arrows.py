@@ -29,21 +29,33 @@ MAY_IMPORT = {
 }
 SERVICES = {"muster_supervisor", "muster_worker", "muster_coordinator"}
 MAY_IMPORT["muster_cli"] = {*MAY_IMPORT["muster_supervisor"], *SERVICES}
+MAY_IMPORT["muster_testing"] = {*MAY_IMPORT["muster_cli"], "muster_cli"}  # and nobody may import muster_testing
 
-ONLY_IN = {"nats": "muster_bus.", "anthropic": "muster_agent.models.claude", "fastapi": "muster_coordinator.api."}
+ONLY_IN = {
+    "nats": ("muster_bus.", "muster_testing.backlog"),
+    "anthropic": ("muster_agent.models.claude",),
+    "fastapi": ("muster_coordinator.api.",),
+    "pytest": ("muster_testing.fixtures",),
+}
 PURE = [
     *(name for name in MODULES if name.startswith("muster_protocol.")),
     "muster_supervisor.decide",
     "muster_supervisor.lint",
+    "muster_supervisor.poison",
+    "muster_supervisor.routing",
+    "muster_supervisor.composing.merge",
     "muster_coordinator.conflicts",
 ]
 STANDARD = {"collections", "dataclasses", "difflib", "enum", "hashlib", "heapq", "itertools", "math", "re", "typing"}
 THINKS_ONLY = {*STANDARD, "pydantic", "muster_protocol"}
+VALUES = {"muster_agent.team.schema", "muster_agent.models.port"}  # what a team file says, and the text of an output
 READS_THE_ENVIRONMENT = {
     *(f"{service}.__main__" for service in SERVICES),
     "muster_cli.main",
     "muster_client.client",  # a program that names no broker
     "muster_cli.local.processes",  # a child process inherits the environment
+    "muster_testing.services",  # as above
+    "muster_testing.roles",  # its process alone knows the test's folder
     "muster_bus.telemetry",  # sets defaults for the SDK, which reads its own variables
 }
 ACTS = {"open", "print", "input", "exec", "eval", "__import__"}
@@ -90,6 +102,21 @@ def test_a_package_requires_none_of_ours_that_it_does_not_import(package: Path):
     assert {name for name in required if name.startswith("muster_")} <= named
 
 
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+def test_nothing_that_is_deployed_requires_what_is_for_tests(package: Path):
+    project = tomllib.loads((package.parent / "pyproject.toml").read_text())["project"]
+    required = [project["dependencies"], *project.get("optional-dependencies", {}).values()]
+
+    assert "muster-testing" not in " ".join(name for names in required for name in names)
+
+
+def test_only_the_group_for_development_installs_what_is_for_tests():
+    root = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+    assert root["project"]["dependencies"] == ["muster-cli"]
+    assert "muster-testing" in root["dependency-groups"]["dev"]
+
+
 @pytest.mark.parametrize("library", sorted(ONLY_IN))
 def test_a_library_is_known_in_one_place_only(library: str):
     knowing = {name for name, path in MODULES.items() if library in {m.partition(".")[0] for m in imported(path)}}
@@ -100,7 +127,7 @@ def test_a_library_is_known_in_one_place_only(library: str):
 
 @pytest.mark.parametrize("name", sorted(PURE))
 def test_what_decides_imports_nothing_that_can_act(name: str):
-    others = set(imported(MODULES[name])) - {"muster_agent.team.file"}  # values only: what a team file says
+    others = set(imported(MODULES[name])) - VALUES - set(PURE)
 
     assert {module.partition(".")[0] for module in others} <= THINKS_ONLY
 

@@ -1,42 +1,20 @@
-"""What the bus tests look through and act with: the broker's own interface, spies, a door that can be shut, entries."""
+"""What the bus tests use: the broker's own API, a recorder of messages, a pull that holds deliveries, log entries."""
 
 import asyncio
-import contextlib
 import json
-import os
 import secrets
-import signal
-import time
-from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
 from muster_bus.connection import Bus, Incoming
-from muster_bus.embedded import Server
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull
 from muster_bus.read import Raw, read_subject
 from muster_protocol.messages import Answer, AnswerStatus, PlanRecorded, Result, ResultStatus, Taken
 from muster_protocol.plan import Plan, TaskSpec
+from muster_testing.waiting import LIMIT_SECONDS
 
 TAGS = ["a", "b", "c", "d", "e", "f"]
-LIMIT_SECONDS = 60.0
 CALM = 3.0  # the ack wait of the tag `calm`: a machine that stands still for a second or two loses no lease of it
-
-
-async def until(is_so: Callable[[], bool], what: str, within: float = LIMIT_SECONDS) -> None:
-    """Wait for something that no event tells."""
-    limit = time.monotonic() + within
-    while not is_so():
-        assert time.monotonic() < limit, f"not within {within} s: {what}"
-        await asyncio.sleep(0.005)
-
-
-async def until_asked(ask: Callable[[], Awaitable[bool]], what: str, within: float = LIMIT_SECONDS) -> None:
-    """Wait for something that only the broker knows."""
-    limit = time.monotonic() + within
-    while not await ask():
-        assert time.monotonic() < limit, f"not within {within} s: {what}"
-        await asyncio.sleep(0.02)
 
 
 async def api(bus: Bus, subject: str, ask: dict[str, Any] | None = None, within: float = 10.0) -> dict[str, Any]:
@@ -64,40 +42,30 @@ async def put_task(bus: Bus, tag: str, body: str) -> None:
     await bus.publisher.store(f"tasks.{tag}", body.encode(), {"Nats-Msg-Id": secrets.token_hex(8)})  # once, if retried
 
 
-def pause(server: Server) -> None:
-    """Stop a broker in the middle of whatever it does; returns when it stands still."""
-    server.signal(signal.SIGSTOP)
-    os.waitpid(server.pid, os.WUNTRACED)
-
-
-def go_on(server: Server) -> None:
-    server.signal(signal.SIGCONT)
-
-
-class Spy:
-    """Everything that is said on a subject, as it is said."""
+class Recorder:
+    """Every message on a subject, in the order of arrival."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self.heard: list[Incoming] = []
+        self.messages: list[Incoming] = []
 
     @classmethod
     async def on(cls, bus: Bus, subject: str) -> Self:
-        spy = cls(bus)
-        await bus.subscribe(subject, spy._hear)
+        recorder = cls(bus)
+        await bus.subscribe(subject, recorder._record)
         await bus.flush()
-        return spy
+        return recorder
 
-    def _hear(self, message: Incoming) -> None:
-        self.heard.append(message)
+    def _record(self, message: Incoming) -> None:
+        self.messages.append(message)
 
-    def words_about(self, delivery: Delivery) -> list[bytes]:
-        """What was said about one delivery."""
-        return [message.data for message in self.heard if message.subject == delivery.lease.reply]
+    def acks_of(self, delivery: Delivery) -> list[bytes]:
+        """What was published about one delivery: acknowledgements and keep-alives."""
+        return [message.data for message in self.messages if message.subject == delivery.lease.reply]
 
 
-class Hands:
-    """A pull whose handlers hold what they get until they are let go."""
+class HeldPull:
+    """A pull whose handlers hold each delivery until the test releases it."""
 
     def __init__(self, bus: Bus, consumers: list[str], slots: int, ack_wait: float = 1.0) -> None:
         self.pull = Pull(bus, "TASKS", consumers, slots, ack_wait, self._hold)
@@ -115,11 +83,11 @@ class Hands:
         if self._holds:
             await self._held.setdefault(delivery.lease.reply, asyncio.Event()).wait()
 
-    def let_go(self, delivery: Delivery) -> None:
+    def release(self, delivery: Delivery) -> None:
         self._held.setdefault(delivery.lease.reply, asyncio.Event()).set()
 
-    def hold_nothing(self) -> None:
-        """Let go of everything, also of what comes later."""
+    def release_all(self) -> None:
+        """Release every delivery, also those that come later."""
         self._holds = False
         for held in self._held.values():
             held.set()
@@ -134,75 +102,12 @@ class Hands:
 
     async def close(self) -> None:
         """Stop as a service does; the second time nothing is left to do."""
-        self.hold_nothing()
+        self.release_all()
         if not self._is_closed:
             await self.stop_pulling()
         if self.pull.running:
             await asyncio.wait(list(self.pull.running), timeout=5)
         self.pull.stop()
-
-
-class Gate:
-    """A door between a client and the broker: shut, open, or letting nothing back."""
-
-    def __init__(self, broker_port: int) -> None:
-        self._broker_port = broker_port
-        self._server: asyncio.Server | None = None
-        self._passing: set[asyncio.Task[None]] = set()
-        self._ways: set[asyncio.Task[None]] = set()
-        self.port = 0
-        self.is_deaf = False
-        self.said = bytearray()  # by the client, as it goes over the wire
-
-    @property
-    def url(self) -> str:
-        return f"nats://127.0.0.1:{self.port}"
-
-    async def open(self) -> None:
-        self.is_deaf = False
-        self._server = await asyncio.start_server(self._let_in, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    async def shut(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        for way in self._ways:
-            way.cancel()
-        if self._passing:
-            await asyncio.wait(self._passing, timeout=5)
-
-    def _let_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        passing = asyncio.create_task(self._pass(reader, writer))
-        self._passing.add(passing)
-        passing.add_done_callback(self._passing.discard)
-
-    def _note(self, said: bytes) -> bool:
-        self.said += said
-        return True
-
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", self._broker_port)
-        ways = {
-            asyncio.create_task(_carry(reader, broker_writer, self._note)),
-            asyncio.create_task(_carry(broker_reader, writer, lambda _: not self.is_deaf)),
-        }
-        self._ways |= ways
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        for way in ways:
-            way.cancel()
-        for end in (writer, broker_writer):
-            end.close()
-            with contextlib.suppress(OSError):
-                await end.wait_closed()
-        self._ways -= ways
-
-
-async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, may_pass: Callable[[bytes], bool]) -> None:
-    with contextlib.suppress(OSError):
-        while said := await reader.read(65_536):
-            if may_pass(said):
-                writer.write(said)
-                await writer.drain()
 
 
 def taken(instance: str = "s1", delivery: int = 1) -> Taken:

@@ -1,28 +1,20 @@
-"""Real brokers for the bus tests: one node for each test, three nodes for a whole run."""
+"""Connections to real brokers for the bus tests: one node for each test, three nodes for a whole run."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from muster_bus.connection import Bus
-from muster_bus.embedded import Cluster, Server
+from muster_bus.embedded import Server
 from muster_bus.topology import Provisioning, provision
-from muster_protocol.errors import MusterError
 from muster_protocol.headers import Sender
-from tests.bus.broker_tools import CALM, TAGS, Gate, Hands, api, until_asked
+from muster_testing.cluster import Cluster, provision_when_elected
+from muster_testing.proxy import Proxy, running_proxy
+from tests.bus.broker_tools import CALM, TAGS, HeldPull
 
 Connect = Callable[..., Awaitable[Bus]]
-Pulling = Callable[..., Awaitable[Hands]]
-
-
-@pytest.fixture
-async def broker(tmp_path: Path) -> AsyncGenerator[Server]:
-    server = Server(tmp_path / "broker")
-    await server.start()
-    yield server
-    await server.stop()
+Pulling = Callable[..., Awaitable[HeldPull]]
 
 
 @pytest.fixture
@@ -59,56 +51,33 @@ async def other(broker: Server, bus: Bus, connect: Connect) -> Bus:
 @pytest.fixture
 async def pulling() -> AsyncGenerator[Pulling]:
     """Pulls that the test need not close."""
-    all_hands: list[Hands] = []
+    pulls: list[HeldPull] = []
 
-    async def on(bus: Bus, consumers: list[str], slots: int, ack_wait: float = 1.0) -> Hands:
-        assignments = Hands(bus, consumers, slots, ack_wait)
-        all_hands.append(assignments)
-        await assignments.pull.start()
-        return assignments
+    async def on(bus: Bus, consumers: list[str], slots: int, ack_wait: float = 1.0) -> HeldPull:
+        holder = HeldPull(bus, consumers, slots, ack_wait)
+        pulls.append(holder)
+        await holder.pull.start()
+        return holder
 
     yield on
-    for assignments in all_hands:
-        await assignments.close()
-
-
-@pytest.fixture
-async def gate(broker: Server) -> AsyncGenerator[Gate]:
-    gate = Gate(broker.port)
-    await gate.open()
-    yield gate
-    await gate.shut()
-
-
-@pytest.fixture
-async def gate_to_node(three_nodes: Cluster) -> AsyncGenerator[Gate]:
-    gate = Gate(three_nodes.servers[0].port)
-    await gate.open()
-    yield gate
-    await gate.shut()
+    for holder in pulls:
+        await holder.close()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def three_nodes(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Cluster]:
-    """One cluster for all tests that need one: electing its first leader takes seconds."""
-    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
-    await cluster.start()
+async def three_nodes(cluster: Cluster) -> Cluster:
+    """The cluster of the whole run, with streams on all three nodes."""
     bus = await Bus.connect(cluster.url, Sender("tests", "provision"))
-
-    async def is_provisioned() -> bool:
-        try:
-            await api(bus, "INFO", within=0.5)
-            await provision(
-                bus, Provisioning(replicas=3, lease_seconds=10, ack_wait_seconds=10), ["default"], ["a", "b"]
-            )
-        except (MusterError, TimeoutError, AssertionError):
-            return False
-        return True
-
-    await until_asked(is_provisioned, "the cluster is provisioned", within=60)
+    settings = Provisioning(replicas=3, lease_seconds=10, ack_wait_seconds=10)
+    await provision_when_elected(bus, settings, ["default"], ["a", "b"])
     await bus.close()
-    yield cluster
-    await cluster.stop()
+    return cluster
+
+
+@pytest.fixture
+async def proxy_to_node(three_nodes: Cluster) -> AsyncGenerator[Proxy]:
+    async with running_proxy(three_nodes.servers[0].port) as proxy:
+        yield proxy
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from muster_bus.log import RequestLog, read_log
 from muster_bus.read import read_subject
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import Result
-from tests.bus.broker_tools import api, errors, result, until
+from muster_testing import until
+from tests.bus.broker_tools import api, errors, result
 
 LARGE = "x" * 2_000_000
 

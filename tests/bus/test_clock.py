@@ -5,7 +5,7 @@ import pytest
 from muster_bus.clock import WINDOW_SECONDS, BrokerClock
 
 
-class Hands:
+class LocalClock:
     """A local clock that goes when it is told to."""
 
     def __init__(self) -> None:
@@ -20,17 +20,17 @@ class Hands:
 
 
 @pytest.fixture
-def local(monkeypatch: pytest.MonkeyPatch) -> Hands:
-    assignments = Hands()
-    monkeypatch.setattr("muster_bus.clock.time", assignments)
-    return assignments
+def local(monkeypatch: pytest.MonkeyPatch) -> LocalClock:
+    clock = LocalClock()
+    monkeypatch.setattr("muster_bus.clock.time", clock)
+    return clock
 
 
-def test_local_time_is_taken_until_the_broker_was_heard(local: Hands):
+def test_local_time_is_taken_until_the_broker_was_heard(local: LocalClock):
     assert BrokerClock().now() == local.time()
 
 
-def test_the_largest_lead_counts_because_messages_only_arrive_late(local: Hands):
+def test_the_largest_lead_counts_because_messages_only_arrive_late(local: LocalClock):
     clock = BrokerClock()
 
     clock.observe(local.time() + 4)
@@ -40,7 +40,7 @@ def test_the_largest_lead_counts_because_messages_only_arrive_late(local: Hands)
     assert clock.now() == local.time() + 5
 
 
-def test_a_broker_behind_local_time_is_followed_too(local: Hands):
+def test_a_broker_behind_local_time_is_followed_too(local: LocalClock):
     clock = BrokerClock()
 
     clock.observe(local.time() - 8)
@@ -48,7 +48,7 @@ def test_a_broker_behind_local_time_is_followed_too(local: Hands):
     assert clock.now() == local.time() - 8
 
 
-def test_a_lead_is_kept_for_a_second_window_and_then_forgotten(local: Hands):
+def test_a_lead_is_kept_for_a_second_window_and_then_forgotten(local: LocalClock):
     clock = BrokerClock()
     clock.observe(local.time() + 5)
 
@@ -62,7 +62,7 @@ def test_a_lead_is_kept_for_a_second_window_and_then_forgotten(local: Hands):
     assert (in_the_second_window, in_the_third_window) == (5, 1)
 
 
-def test_setting_the_local_clock_does_not_move_broker_time(local: Hands):
+def test_setting_the_local_clock_does_not_move_broker_time(local: LocalClock):
     clock = BrokerClock()
     clock.observe(local.time())
     before = clock.now()

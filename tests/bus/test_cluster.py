@@ -6,11 +6,13 @@ import secrets
 import time
 
 from muster_bus.connection import Bus, Incoming
-from muster_bus.embedded import Cluster, Server
+from muster_bus.embedded import Server
 from muster_bus.log import RequestLog
 from muster_bus.read import read_subject
 from muster_bus.topology import Provisioning, provision, streams
-from tests.bus.broker_tools import Gate, api, change_stream, consumer, plan, put_task, result, taken, until, until_asked
+from muster_testing import Proxy, until, until_asked
+from muster_testing.cluster import Cluster
+from tests.bus.broker_tools import api, change_stream, consumer, plan, put_task, result, taken
 from tests.bus.conftest import Connect, Pulling
 
 
@@ -38,13 +40,13 @@ async def test_of_two_writers_of_a_plan_on_three_nodes_exactly_one_wins(nodes: l
 
 
 async def test_a_compare_and_set_whose_acknowledgement_was_lost_is_read_again(
-    nodes: list[Bus], gate_to_node: Gate, connect: Connect
+    nodes: list[Bus], proxy_to_node: Proxy, connect: Connect
 ):
     """The retry meets its own first try: as a duplicate or as a refusal, never as a second plan."""
     request_id = new_id()
-    log = RequestLog(await connect(gate_to_node.url), request_id)
+    log = RequestLog(await connect(proxy_to_node.url), request_id)
     term = await log.append(taken(), message_id=f"{request_id}.taken")
-    gate_to_node.is_deaf = True
+    proxy_to_node.drops_replies = True
     planning = asyncio.create_task(log.compare_and_set(plan(), term=term))
 
     async def plans() -> int:
@@ -55,8 +57,8 @@ async def test_a_compare_and_set_whose_acknowledgement_was_lost_is_read_again(
         return await plans() == 1
 
     await until_asked(is_planned, "the plan is stored")
-    await gate_to_node.shut()
-    await gate_to_node.open()
+    await proxy_to_node.close()
+    await proxy_to_node.open()
     async with asyncio.timeout(60):
         has_won = await planning
 
@@ -115,12 +117,12 @@ async def test_listeners_on_all_nodes_fold_to_the_same_state(nodes: list[Bus]):
 
 
 async def test_no_pull_ends_when_the_leader_of_its_consumer_changes(nodes: list[Bus], pulling: Pulling):
-    assignments = await pulling(nodes[0], ["w_b"], slots=1, ack_wait=10)
+    holder = await pulling(nodes[0], ["w_b"], slots=1, ack_wait=10)
     await nodes[0].flush()
 
     await api(nodes[1], "CONSUMER.LEADER.STEPDOWN.TASKS.w_b")
     await put_task(nodes[1], "b", "one")
-    delivery = await assignments.next(within=10)
+    delivery = await holder.next(within=10)
     delivery.lease.ack()
 
     assert delivery.data == b"one"

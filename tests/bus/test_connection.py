@@ -14,7 +14,8 @@ from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway
 from muster_protocol.headers import Sender
 from muster_protocol.messages import Progress
-from tests.bus.broker_tools import Gate, Spy, pause, result, until
+from muster_testing import Proxy, pause, until
+from tests.bus.broker_tools import Recorder, result
 from tests.bus.conftest import Connect
 
 SENDER = Sender("tests", "one")
@@ -86,47 +87,47 @@ async def test_a_node_that_hangs_is_left_though_it_has_not_read_what_was_sent(
         node.kill()
 
 
-async def test_a_flush_goes_behind_what_was_said_before_it(gate: Gate, connect: Connect):
+async def test_a_flush_goes_behind_what_was_said_before_it(proxy: Proxy, connect: Connect):
     """nats-py's own does not: it proves nothing of what was said a moment before."""
-    bus = await connect(gate.url)
-    gate.said.clear()
+    bus = await connect(proxy.url)
+    proxy.sent.clear()
 
     await bus.nc.publish("some.subject", b"word")
     await bus.flush()
 
-    assert gate.said.index(b"some.subject") < gate.said.index(b"PING")
+    assert proxy.sent.index(b"some.subject") < proxy.sent.index(b"PING")
 
 
 async def test_closing_sends_what_was_said_last(other: Bus, broker: Server):
-    spy = await Spy.on(other, "events.r1")
+    recorder = await Recorder.on(other, "events.r1")
     leaving = await Bus.connect(broker.url, SENDER)
 
     leaving.tell("events.r1", SAID, request_id="r1", message_id="e1")
     await leaving.close()
 
-    await until(lambda: len(spy.heard) == 1, "the last word was heard")
+    await until(lambda: len(recorder.messages) == 1, "the last word was heard")
 
 
 async def test_every_message_carries_its_headers(bus: Bus, other: Bus):
-    spy = await Spy.on(other, "results.r1")
+    recorder = await Recorder.on(other, "results.r1")
 
     await bus.store("results.r1", result(), request_id="r1", message_id="one", term=7)
     await other.flush()
 
-    headers = spy.heard[0].headers or {}
+    headers = recorder.messages[0].headers or {}
     assert (headers["sender"], headers["kind"], headers["schema"]) == ("supervisor/s1", "result", "1")
     assert (headers["request-id"], headers["Nats-Msg-Id"], headers["term"]) == ("r1", "one", "7")
 
 
 async def test_a_trace_that_came_with_a_message_travels_on_and_none_is_made_up(bus: Bus, other: Bus):
-    spy = await Spy.on(other, "results.r1")
+    recorder = await Recorder.on(other, "results.r1")
     given = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
     await bus.store("results.r1", result(), request_id="r1", message_id="one", carrier={"traceparent": given})
     await bus.store("results.r1", result(), request_id="r1", message_id="two", carrier={})
     await other.flush()
 
-    assert [(message.headers or {}).get("traceparent") for message in spy.heard] == [given, None]
+    assert [(message.headers or {}).get("traceparent") for message in recorder.messages] == [given, None]
 
 
 async def test_what_nobody_waits_for_is_dropped_and_counted_while_the_broker_is_away(bus: Bus, broker: Server):

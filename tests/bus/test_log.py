@@ -10,7 +10,8 @@ from muster_bus.log import RequestLog, read_log
 from muster_bus.publish import CompareAndSetLost
 from muster_bus.read import read_subject
 from muster_protocol.messages import Result
-from tests.bus.broker_tools import Gate, Spy, answer, plan, result, taken, until
+from muster_testing import Proxy, until
+from tests.bus.broker_tools import Recorder, answer, plan, result, taken
 from tests.bus.conftest import Connect
 
 LARGE = "x" * 2_000_000
@@ -52,21 +53,21 @@ async def test_a_read_is_of_one_subject_after_a_sequence_and_a_page_is_its_begin
 
 
 async def test_a_fresh_read_ends_at_the_leader_of_the_stream(bus: Bus, other: Bus):
-    leader_asked = await Spy.on(other, "$JS.API.STREAM.MSG.GET.RESULTS")
+    leader_asked = await Recorder.on(other, "$JS.API.STREAM.MSG.GET.RESULTS")
     log = RequestLog(bus, "r1")
 
     await log.refresh(from_leader=False)
     await other.flush()
-    asked_for_any = len(leader_asked.heard)
+    asked_for_any = len(leader_asked.messages)
     await log.refresh()
     await other.flush()
 
-    assert (asked_for_any, len(leader_asked.heard)) == (0, 1)
+    assert (asked_for_any, len(leader_asked.messages)) == (0, 1)
 
 
 async def test_what_is_repeated_is_folded_in_order_without_a_read(bus: Bus, other: Bus):
     listener, owner = await opened(other), await opened(bus)
-    reads = await Spy.on(bus, "$JS.API.DIRECT.GET.RESULTS")
+    reads = await Recorder.on(bus, "$JS.API.DIRECT.GET.RESULTS")
 
     term = await owner.append(taken(), message_id="taken")
     await owner.compare_and_set(plan(), term=term)
@@ -76,7 +77,7 @@ async def test_what_is_repeated_is_folded_in_order_without_a_read(bus: Bus, othe
 
     assert listener.state == owner.state
     assert listener.state.plan is not None
-    assert reads.heard == []
+    assert reads.messages == []
 
 
 async def test_entries_from_before_it_listened_are_noticed_as_a_gap(bus: Bus, other: Bus):
@@ -92,14 +93,14 @@ async def test_entries_from_before_it_listened_are_noticed_as_a_gap(bus: Bus, ot
     assert listener.state.term == term
 
 
-async def test_a_repetition_that_was_lost_is_noticed_at_the_next(bus: Bus, gate: Gate, connect: Connect):
-    listener, owner = await opened(await connect(gate.url)), await opened(bus)
+async def test_a_repetition_that_was_lost_is_noticed_at_the_next(bus: Bus, proxy: Proxy, connect: Connect):
+    listener, owner = await opened(await connect(proxy.url)), await opened(bus)
     await reaches(listener, await owner.append(taken(), message_id="taken"))
 
-    gate.is_deaf = True
+    proxy.drops_replies = True
     await owner.compare_and_set(plan("lost"), term=owner.state.term)
     await bus.flush()
-    gate.is_deaf = False
+    proxy.drops_replies = False
     last = await owner.append(result(), message_id="next")
     await reaches(listener, last)
 
@@ -108,14 +109,14 @@ async def test_a_repetition_that_was_lost_is_noticed_at_the_next(bus: Bus, gate:
 
 
 async def test_entries_from_while_the_connection_was_lost_are_read_when_it_is_back(
-    bus: Bus, gate: Gate, connect: Connect
+    bus: Bus, proxy: Proxy, connect: Connect
 ):
-    listener, owner = await opened(await connect(gate.url)), await opened(bus)
+    listener, owner = await opened(await connect(proxy.url)), await opened(bus)
     await reaches(listener, await owner.append(taken(), message_id="taken"))
 
-    await gate.shut()
+    await proxy.close()
     last = await owner.append(result(), message_id="meanwhile")
-    await gate.open()
+    await proxy.open()
     await reaches(listener, last)
 
     assert listener.state == owner.state
@@ -205,7 +206,7 @@ async def test_an_answer_is_not_written_over_a_result_that_was_not_seen(bus: Bus
 
 
 async def test_refused_and_repeated_writes_are_heard_on_results_but_are_in_no_log(bus: Bus, other: Bus):
-    plain = await Spy.on(other, "results.r1")
+    plain = await Recorder.on(other, "results.r1")
     listener, owner = await opened(other), await opened(bus)
     term = await owner.append(taken(), message_id="taken")
 
@@ -215,7 +216,7 @@ async def test_refused_and_repeated_writes_are_heard_on_results_but_are_in_no_lo
     last = await owner.append(result("t2"), message_id="last")
     await reaches(listener, last)
 
-    assert [(message.headers or {})["kind"] for message in plain.heard] == ["taken", "plan", "result", "result"]
+    assert [(message.headers or {})["kind"] for message in plain.messages] == ["taken", "plan", "result", "result"]
     assert listener.state == owner.state
     assert listener.state.plan is None
     assert last == 2

@@ -12,7 +12,8 @@ from muster_bus.publish import MAX_IN_FLIGHT, CompareAndSetLost, NoStream, Outgo
 from muster_bus.read import read_subject
 from muster_bus.topology import delete_message
 from muster_protocol.errors import BrokerAway, Invalid
-from tests.bus.broker_tools import Gate, Spy, change_stream, go_on, pause, result, until, until_asked
+from muster_testing import Proxy, pause, resume, until, until_asked
+from tests.bus.broker_tools import Recorder, change_stream, result
 from tests.bus.conftest import Connect
 
 LARGE = 400_000  # bytes; twenty and some fill the buffer
@@ -58,18 +59,18 @@ async def test_many_at_once_are_stored_in_order_and_once_though_the_broker_is_ki
 
 
 async def test_many_at_once_are_asked_for_again_when_their_acknowledgements_are_lost(
-    bus: Bus, gate: Gate, connect: Connect
+    bus: Bus, proxy: Proxy, connect: Connect
 ):
-    behind = await connect(gate.url)
+    behind = await connect(proxy.url)
     many = [
         await behind.outgoing("results.r1", result(f"t{n}"), request_id="r1", message_id=f"id{n}", carrier=None)
         for n in range(3)
     ]
-    gate.is_deaf = True
+    proxy.drops_replies = True
     storing = asyncio.create_task(behind.store_all(many))
     await until(lambda: behind.publisher.retries > 0 or storing.done(), "no acknowledgement came")
 
-    gate.is_deaf = False
+    proxy.drops_replies = False
     async with asyncio.timeout(60):
         stored = await storing
 
@@ -77,17 +78,17 @@ async def test_many_at_once_are_asked_for_again_when_their_acknowledgements_are_
     assert [one.sequence for one in stored] == [raw.sequence for raw in kept]
 
 
-async def test_a_lost_acknowledgement_is_asked_for_again_under_the_same_id(bus: Bus, gate: Gate, connect: Connect):
-    behind = await connect(gate.url)
-    gate.is_deaf = True
+async def test_a_lost_acknowledgement_is_asked_for_again_under_the_same_id(bus: Bus, proxy: Proxy, connect: Connect):
+    behind = await connect(proxy.url)
+    proxy.drops_replies = True
     storing = asyncio.create_task(behind.store("results.r1", result(), request_id="r1", message_id="id1"))
 
     async def is_stored() -> bool:
         return bool(await read_subject(bus.nc, "RESULTS", "results.r1", from_leader=True))
 
     await until_asked(is_stored, "the broker has it")
-    await gate.shut()
-    await gate.open()
+    await proxy.close()
+    await proxy.open()
     async with asyncio.timeout(60):
         stored = await storing
 
@@ -96,13 +97,13 @@ async def test_a_lost_acknowledgement_is_asked_for_again_under_the_same_id(bus: 
 
 
 @pytest.mark.usefixtures("bus")
-async def test_a_broker_that_does_not_acknowledge_is_asked_again(gate: Gate, connect: Connect):
-    behind = await connect(gate.url)
-    gate.is_deaf = True
+async def test_a_broker_that_does_not_acknowledge_is_asked_again(proxy: Proxy, connect: Connect):
+    behind = await connect(proxy.url)
+    proxy.drops_replies = True
     storing = asyncio.create_task(behind.store("results.r1", result(), request_id="r1", message_id="id1"))
 
     await until(lambda: behind.publisher.retries > 0, "it was tried again")
-    gate.is_deaf = False
+    proxy.drops_replies = False
     async with asyncio.timeout(60):
         stored = await storing
 
@@ -192,23 +193,23 @@ async def test_the_headers_of_the_caller_stay_as_they_were(bus: Bus):
 
 
 async def test_no_more_than_a_bound_is_in_flight(bus: Bus, other: Bus):
-    silent = await Spy.on(other, "silent.ear")
+    silent = await Recorder.on(other, "silent.ear")
     storing = [asyncio.create_task(bus.publisher.store("silent.ear", b"", {})) for _ in range(MAX_IN_FLIGHT + 100)]
 
-    await until(lambda: len(silent.heard) >= MAX_IN_FLIGHT, "as many as may are in flight")
+    await until(lambda: len(silent.messages) >= MAX_IN_FLIGHT, "as many as may are in flight")
     await bus.flush()
     await other.flush()
 
-    assert len(silent.heard) == MAX_IN_FLIGHT
+    assert len(silent.messages) == MAX_IN_FLIGHT
     for one in storing:
         one.cancel()
     await asyncio.wait(storing)
 
 
 async def test_patience_ends_also_for_who_waits_for_a_place(bus: Bus, other: Bus):
-    silent = await Spy.on(other, "silent.ear")
+    silent = await Recorder.on(other, "silent.ear")
     storing = [asyncio.create_task(bus.publisher.store("silent.ear", b"", {})) for _ in range(MAX_IN_FLIGHT)]
-    await until(lambda: len(silent.heard) >= MAX_IN_FLIGHT, "every place is taken")
+    await until(lambda: len(silent.messages) >= MAX_IN_FLIGHT, "every place is taken")
 
     async with asyncio.timeout(60):
         with pytest.raises(BrokerAway, match=r"not stored within 0\.01 s: 512 others are being stored"):
@@ -226,7 +227,7 @@ async def test_many_large_ones_wait_for_a_broker_that_does_not_read(broker: Serv
     await asyncio.wait([storing], timeout=0.1)
 
     assert bus.nc.stats["out_bytes"] < 2 * PENDING_BYTES + 2 * LARGE  # once in our buffer, once in the socket's
-    go_on(broker)
+    resume(broker)
     async with asyncio.timeout(30):
         assert len(await storing) == len(large)
 
@@ -246,7 +247,7 @@ async def test_who_waits_for_a_broker_that_does_not_read_can_give_up(broker: Ser
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await bus.nc.flush()
-    go_on(broker)
+    resume(broker)
 
 
 async def test_an_answer_from_somebody_who_is_no_stream_is_no_acknowledgement(bus: Bus, other: Bus):
@@ -259,9 +260,9 @@ async def test_an_answer_from_somebody_who_is_no_stream_is_no_acknowledgement(bu
 
 
 @pytest.mark.usefixtures("bus")
-async def test_what_waits_for_an_acknowledgement_ends_when_the_connection_closes(gate: Gate, connect: Connect):
-    behind = await connect(gate.url)
-    gate.is_deaf = True
+async def test_what_waits_for_an_acknowledgement_ends_when_the_connection_closes(proxy: Proxy, connect: Connect):
+    behind = await connect(proxy.url)
+    proxy.drops_replies = True
     storing = asyncio.create_task(behind.publisher.store("tasks.a", b"{}", {}))
     await until(lambda: not storing.done() and behind.nc.stats["out_msgs"] > 0, "it was sent")
 

@@ -14,35 +14,36 @@ from muster_bus.embedded import Server
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull, shares
 from muster_bus.topology import Provisioning, provision, worker_consumer
-from tests.bus.broker_tools import TAGS, Hands, api, consumer, go_on, pause, put_task, until
+from muster_testing import pause, resume, until
+from tests.bus.broker_tools import TAGS, HeldPull, api, consumer, put_task
 from tests.bus.conftest import Pulling
 
 CONSUMERS = [worker_consumer(tag) for tag in TAGS]
 
 
-async def settle(assignments: Hands, delivery: Delivery) -> None:
+async def settle(holder: HeldPull, delivery: Delivery) -> None:
     delivery.lease.ack()
-    assignments.let_go(delivery)
+    holder.release(delivery)
 
 
 async def test_two_slots_over_six_consumers_never_hold_more_than_two(bus: Bus, other: Bus, pulling: Pulling):
-    assignments = await pulling(other, CONSUMERS, slots=2)
+    holder = await pulling(other, CONSUMERS, slots=2)
     for n in range(5):  # the busy tag's turns leave pulls open at the idle ones
         await put_task(bus, "a", str(n))
-        await settle(assignments, await assignments.next())
+        await settle(holder, await holder.next())
 
     await asyncio.gather(*(put_task(bus, tag, str(n)) for tag in TAGS for n in range(3)))
-    deliveries = [await assignments.next(), await assignments.next()]
-    await assignments.pull.keeper.beat(deliveries[1].lease)
+    deliveries = [await holder.next(), await holder.next()]
+    await holder.pull.keeper.beat(deliveries[1].lease)
     held = [(await consumer(bus, name))["num_ack_pending"] for name in CONSUMERS]
     while deliveries:
-        await settle(assignments, deliveries.pop(0))
-        if len(assignments.all) < 23:
-            deliveries.append(await assignments.next())
+        await settle(holder, deliveries.pop(0))
+        if len(holder.all) < 23:
+            deliveries.append(await holder.next())
 
     assert sum(held) == 2
-    assert assignments.most <= 2
-    assert [delivery.number for delivery in assignments.all] == [1] * 23
+    assert holder.most <= 2
+    assert [delivery.number for delivery in holder.all] == [1] * 23
 
 
 @pytest.mark.parametrize("slots", [1, 2])
@@ -51,12 +52,12 @@ async def test_no_busy_tag_starves_another(bus: Bus, pulling: Pulling, slots: in
         for n in range(10):
             await put_task(bus, tag, str(n))
 
-    assignments = await pulling(bus, CONSUMERS[:3], slots)
-    assignments.hold_nothing()
+    holder = await pulling(bus, CONSUMERS[:3], slots)
+    holder.release_all()
     for _ in range(15):
-        (await assignments.next()).lease.ack()
+        (await holder.next()).lease.ack()
 
-    served = {tag: sum(delivery.subject == f"tasks.{tag}" for delivery in assignments.all[:15]) for tag in TAGS[:3]}
+    served = {tag: sum(delivery.subject == f"tasks.{tag}" for delivery in holder.all[:15]) for tag in TAGS[:3]}
     assert min(served.values()) >= 3
 
 
@@ -65,23 +66,23 @@ async def test_idle_tags_keep_no_slots_from_a_busy_one(bus: Bus, other: Bus, pul
     for n in range(30 * slots):
         await put_task(bus, "a", str(n))
 
-    assignments = await pulling(other, CONSUMERS[:3], slots)
+    holder = await pulling(other, CONSUMERS[:3], slots)
     began = time.monotonic()
     for _ in range(30 * slots):
-        await settle(assignments, await assignments.next())
+        await settle(holder, await holder.next())
 
     assert time.monotonic() - began < 12  # it takes three; half a second for each look at an idle tag makes it thirty
 
 
 async def test_an_idle_tag_is_served_soon_beside_a_busy_one(bus: Bus, pulling: Pulling):
-    assignments = await pulling(bus, CONSUMERS, slots=1)
+    holder = await pulling(bus, CONSUMERS, slots=1)
     for n in range(20):
         await put_task(bus, "a", str(n))
-    await assignments.next()
+    await holder.next()
 
     await put_task(bus, "f", "late")
-    assignments.hold_nothing()
-    await until(lambda: any(delivery.subject == "tasks.f" for delivery in assignments.all), "the other tag is served")
+    holder.release_all()
+    await until(lambda: any(delivery.subject == "tasks.f" for delivery in holder.all), "the other tag is served")
 
 
 @given(
@@ -98,23 +99,23 @@ def test_all_free_slots_are_shared_out_and_the_first_in_line_gets_one(free: int,
 
 async def test_what_comes_though_no_slot_is_free_is_handed_back(bus: Bus, other: Bus, broker: Server, pulling: Pulling):
     """Pulls that were given up while the broker hung are all answered when it goes on."""
-    assignments = await pulling(other, CONSUMERS[:2], slots=2)
+    holder = await pulling(other, CONSUMERS[:2], slots=2)
     await other.flush()
     pause(broker)
-    began = assignments.pull.last_turn_at
-    await until(lambda: assignments.pull.last_turn_at > began + 2.2, "the pulls were asked again")
-    go_on(broker)
+    began = holder.pull.last_turn_at
+    await until(lambda: holder.pull.last_turn_at > began + 2.2, "the pulls were asked again")
+    resume(broker)
     for n in range(6):
         await put_task(bus, "a", str(n))
         await put_task(bus, "b", str(n))
 
     settled: set[tuple[str, int]] = set()
     while len(settled) < 12:  # one that comes again, because its ack was late, is one all the same
-        delivery = await assignments.next()
-        await settle(assignments, delivery)
+        delivery = await holder.next()
+        await settle(holder, delivery)
         settled.add((delivery.consumer, delivery.sequence))
 
-    assert assignments.most <= 2
+    assert holder.most <= 2
 
 
 async def test_a_bounce_is_noted_before_the_message_is_handed_back(bus: Bus):
@@ -142,34 +143,34 @@ async def test_a_bounce_is_noted_before_the_message_is_handed_back(bus: Bus):
 async def test_a_pull_that_was_open_when_the_broker_died_is_asked_again_at_once(
     bus: Bus, broker: Server, pulling: Pulling
 ):
-    assignments = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
+    holder = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
     await bus.flush()
 
     broker.kill()
     await broker.start()
     await put_task(bus, "slow", "one")
 
-    assert (await assignments.next(within=9)).data == b"one"
+    assert (await holder.next(within=9)).data == b"one"
 
 
 async def test_a_consumer_that_is_deleted_and_made_again_is_pulled_from_again(bus: Bus, pulling: Pulling):
-    assignments = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
+    holder = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
     await bus.flush()
 
     await api(bus, "CONSUMER.DELETE.TASKS.w_slow")
     await provision(bus, Provisioning(lease_seconds=1, ack_wait_seconds=60), ["default"], ["slow"])
     await put_task(bus, "slow", "one")
 
-    assert (await assignments.next(within=9)).data == b"one"
+    assert (await holder.next(within=9)).data == b"one"
 
 
 async def test_a_consumer_that_is_made_later_is_pulled_from(bus: Bus, pulling: Pulling):
-    assignments = await pulling(bus, ["w_later"], slots=1)
+    holder = await pulling(bus, ["w_later"], slots=1)
 
     await provision(bus, Provisioning(lease_seconds=1, ack_wait_seconds=1), ["default"], ["later"])
     await put_task(bus, "later", "one")
 
-    assert (await assignments.next(within=9)).data == b"one"
+    assert (await holder.next(within=9)).data == b"one"
 
 
 async def test_a_handler_that_breaks_frees_its_slot_and_its_message_comes_again(bus: Bus):
@@ -194,14 +195,14 @@ async def test_a_handler_that_breaks_frees_its_slot_and_its_message_comes_again(
 
 
 async def test_what_is_handed_back_ten_times_is_still_delivered(bus: Bus, pulling: Pulling):
-    assignments = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
+    holder = await pulling(bus, ["w_slow"], slots=1, ack_wait=60)
     await put_task(bus, "slow", "one")
-    assignments.hold_nothing()
+    holder.release_all()
 
     for _ in range(10):
-        (await assignments.next()).lease.hand_back()
+        (await holder.next()).lease.hand_back()
 
-    assert (await assignments.next(within=20)).number == 11
+    assert (await holder.next(within=20)).number == 11
 
 
 async def test_nothing_waits_for_an_ack_timeout_after_a_clean_stop_though_messages_keep_coming(

@@ -19,7 +19,8 @@ from muster_bus.topology import (
     teams_provisioned,
 )
 from muster_protocol.errors import BrokerAway, Misconfigured
-from tests.bus.broker_tools import api, change_stream, consumer, go_on, pause, put_task, until
+from muster_testing import pause, resume, until
+from tests.bus.broker_tools import api, change_stream, consumer, put_task
 from tests.bus.conftest import Connect
 
 SETTINGS = Provisioning(lease_seconds=1, ack_wait_seconds=1)
@@ -246,7 +247,7 @@ async def test_a_broker_that_does_not_answer_is_not_said_to_hold_nothing(bus: Bu
             with pytest.raises(BrokerAway, match="the broker did not look up"):
                 await look
     finally:
-        go_on(broker)
+        resume(broker)
 
 
 async def test_before_anything_is_provisioned_there_is_no_team(bare: Bus):

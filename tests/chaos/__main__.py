@@ -13,26 +13,25 @@ from collections import Counter
 from pathlib import Path
 
 from muster_bus.connection import Bus
-from muster_bus.topology import Provisioning, provision
+from muster_bus.topology import Provisioning
 from muster_client import Client
-from muster_protocol.errors import BrokerAway
 from muster_protocol.headers import Sender
+from muster_testing.cluster import provision_when_elected
 from tests.chaos.checker import Checker, Violation
 from tests.chaos.evidence import Evidence, Reader
 from tests.chaos.faults import Faults
 from tests.chaos.ledger import Ledger, Word
-from tests.chaos.stage import ROOT, DemoEnvironment
+from tests.chaos.processes import ROOT, Processes
 from tests.chaos.traffic import DEADLINE_SECONDS, TAGS, Traffic
 
 LEASE_SECONDS = 1.0
 SETTLE_SECONDS = DEADLINE_SECONDS + 15.0  # the last deadline, and time to drain
-PROVISION_SECONDS = 30.0
 TEAM = f"""\
 team: default
 supervisor: {{model: offline}}
 roles:
-  - {{name: acting, tags: [other], run: "tests.scripted_role:act"}}
-  - {{name: second, run: "tests.scripted_role:act"}}
+  - {{name: scripted, tags: [other], run: "muster_testing.roles:scripted"}}
+  - {{name: second, run: "muster_testing.roles:scripted"}}
 limits: {{in_flight: 8, deadline_seconds: {DEADLINE_SECONDS:g}}}
 """
 
@@ -40,59 +39,52 @@ limits: {{in_flight: 8, deadline_seconds: {DEADLINE_SECONDS:g}}}
 async def chaos(options: argparse.Namespace, folder: Path) -> list[Violation]:
     """One run, from nothing to the verdict."""
     ledger = Ledger()
-    stage = DemoEnvironment(folder, ledger, is_cluster=options.cluster)
+    processes = Processes(folder, ledger, is_cluster=options.cluster)
     try:
-        await stage.start_brokers()
-        bus = await _provisioned(stage, options.cluster)
-        await stage.start_services()
-        say("started", f"{len(stage.brokers)} broker(s), 2 supervisors, 3 workers, 1 coordinator")
+        await processes.start_brokers()
+        bus = await _provisioned(processes, options.cluster)
+        await processes.start_services()
+        say("started", f"{len(processes.brokers)} broker(s), 2 supervisors, 3 workers, 1 coordinator")
         reader = Reader(bus, folder)
-        watching = asyncio.create_task(stage.watch())
-        await disturb(stage, options)
+        watching = asyncio.create_task(processes.watch())
+        await disturb(processes, options)
         say("traffic", traffic_line(ledger))
         say("faults", faults_line(ledger))
-        say("settled", await settle(stage, reader))
+        say("settled", await settle(processes, reader))
         watching.cancel()
-        await stage.stop_services()
-        ledger.deaths.extend(death for player in stage.players for death in player.broken())
+        await processes.stop_services()
+        ledger.deaths.extend(death for service in processes.services for death in service.broken())
         return report(ledger, await reader.everything(), reader, folder)
     finally:
-        await stage.close()
+        await processes.close()
 
 
-async def _provisioned(stage: DemoEnvironment, is_cluster: bool) -> Bus:
+async def _provisioned(processes: Processes, is_cluster: bool) -> Bus:
     settings = Provisioning(
         replicas=3 if is_cluster else 1, lease_seconds=LEASE_SECONDS, ack_wait_seconds=LEASE_SECONDS
     )
-    bus = await Bus.connect(stage.url, Sender("tests", "eyes"))
-    limit = time.monotonic() + PROVISION_SECONDS
-    while True:
-        try:
-            await provision(bus, settings, ["default"], TAGS)
-            return bus
-        except BrokerAway:
-            if time.monotonic() > limit:
-                raise
-            await asyncio.sleep(0.5)
+    bus = await Bus.connect(processes.url, Sender("tests", "observer"))
+    await provision_when_elected(bus, settings, ["default"], TAGS)
+    return bus
 
 
-async def disturb(stage: DemoEnvironment, options: argparse.Namespace) -> None:
+async def disturb(processes: Processes, options: argparse.Namespace) -> None:
     """Requests and faults side by side; chance is drawn from two sources, so that neither changes the other."""
     until = time.monotonic() + options.minutes * 60
-    client = await Client.connect(stage.url, name="chaos")
-    traffic = Traffic(client, stage.ledger, random.Random(f"{options.seed} traffic"), f"c{options.seed}")
-    faults = Faults(stage, random.Random(f"{options.seed} faults"), LEASE_SECONDS)
+    client = await Client.connect(processes.url, name="chaos")
+    traffic = Traffic(client, processes.ledger, random.Random(f"{options.seed} traffic"), f"c{options.seed}")
+    faults = Faults(processes, random.Random(f"{options.seed} faults"), LEASE_SECONDS)
     async with asyncio.TaskGroup() as both:
         both.create_task(traffic.run(until))
         both.create_task(faults.run(until))
     await client.close()
 
 
-async def settle(stage: DemoEnvironment, reader: Reader) -> str:
+async def settle(processes: Processes, reader: Reader) -> str:
     """Wait until every acked request is answered and the queues are empty, within the last deadline and a little."""
     began = time.monotonic()
-    await stage.start_services()
-    acked = [sent.id for sent in stage.ledger.sent.values() if sent.word is Word.OK]
+    await processes.start_services()
+    acked = [sent.id for sent in processes.ledger.sent.values() if sent.word is Word.OK]
     while time.monotonic() - began < SETTLE_SECONDS:
         logs = await reader.logs()
         backlogs = await reader.backlogs()

@@ -8,14 +8,14 @@ from pathlib import Path
 from muster_bus.connection import Bus
 from muster_bus.log import read_entry
 from muster_bus.read import Raw, read_subject
-from muster_bus.topology import Backlog, backlog
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import Entry
 from muster_protocol.messages import Answer, ErrorReport, PlanRecorded, Reserved, Result, ResultStatus, Taken
+from muster_testing.backlog import Backlog, backlog
 
-CONSUMERS = {"s_default": "REQUESTS", "w_acting": "TASKS", "w_other": "TASKS", "w_second": "TASKS"}
+CONSUMERS = {"s_default": "REQUESTS", "w_scripted": "TASKS", "w_other": "TASKS", "w_second": "TASKS"}
 
 
 @dataclass(frozen=True, slots=True)

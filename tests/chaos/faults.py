@@ -8,7 +8,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
 from muster_bus.embedded import Server
-from tests.chaos.stage import DemoEnvironment, Player
+from muster_testing.broker import pause, resume
+from tests.chaos.processes import Process, Processes
 
 PAUSE_SECONDS = (0.5, 3.0)  # between two faults
 DOWN_SECONDS = (0.0, 1.5)  # before what was killed is started again
@@ -33,8 +34,8 @@ class Draw:
 class Faults:
     """Does one fault after the other; each ends by itself."""
 
-    def __init__(self, stage: DemoEnvironment, chance: random.Random, lease_seconds: float) -> None:
-        self._stage = stage
+    def __init__(self, processes: Processes, chance: random.Random, lease_seconds: float) -> None:
+        self._processes = processes
         self._chance = chance
         self._lease_seconds = lease_seconds
         self._is_broker_busy = False
@@ -46,7 +47,7 @@ class Faults:
                 draw = self._draw()
                 fault = self._fault(draw)
                 if fault is not None:
-                    self._stage.ledger.faults.append(draw.what)
+                    self._processes.ledger.faults.append(draw.what)
                     faults.create_task(fault)
                 await asyncio.sleep(self._chance.uniform(*PAUSE_SECONDS))
 
@@ -62,24 +63,24 @@ class Faults:
             case "broker pause":
                 return self._at_a_broker(self._pause_broker, draw)
             case "SIGTERM":
-                return self._at_a_player(self._stop, draw)
+                return self._at_a_service(self._stop, draw)
             case "pause":
-                return self._at_a_player(self._pause, draw)
+                return self._at_a_service(self._pause, draw)
             case _:
-                return self._at_a_player(self._kill, draw)
+                return self._at_a_service(self._kill, draw)
 
-    def _at_a_player(self, do: Callable[[Player, Draw], Doing], draw: Draw) -> Doing | None:
-        idle = [player for player in self._stage.players if not player.is_busy and player.is_running]
+    def _at_a_service(self, do: Callable[[Process, Draw], Doing], draw: Draw) -> Doing | None:
+        idle = [service for service in self._processes.services if not service.is_busy and service.is_running]
         if not idle:
             return None
-        player = idle[int(draw.target * len(idle))]
-        player.is_busy = True
+        service = idle[int(draw.target * len(idle))]
+        service.is_busy = True
 
         async def done() -> None:
             try:
-                await do(player, draw)
+                await do(service, draw)
             finally:
-                player.is_busy = False
+                service.is_busy = False
 
         return done()
 
@@ -87,7 +88,7 @@ class Faults:
         if self._is_broker_busy:
             return None
         self._is_broker_busy = True
-        brokers = self._stage.brokers
+        brokers = self._processes.brokers
 
         async def done() -> None:
             try:
@@ -99,40 +100,40 @@ class Faults:
 
         return done()
 
-    async def _kill(self, player: Player, draw: Draw) -> None:
+    async def _kill(self, service: Process, draw: Draw) -> None:
         began = time.time()
-        player.kill()
+        service.kill()
         await asyncio.sleep(_within(DOWN_SECONDS, draw.extent))
-        await player.start(is_renamed=draw.is_renamed)
-        self._stage.was_away(player.name, began)
+        await service.start(is_renamed=draw.is_renamed)
+        self._processes.was_away(service.name, began)
 
-    async def _stop(self, player: Player, draw: Draw) -> None:
+    async def _stop(self, service: Process, draw: Draw) -> None:
         began = time.time()
-        await player.stop()
+        await service.stop()
         await asyncio.sleep(_within(DOWN_SECONDS, draw.extent))
-        await player.start(is_renamed=draw.is_renamed)
-        self._stage.was_away(player.name, began)
+        await service.start(is_renamed=draw.is_renamed)
+        self._processes.was_away(service.name, began)
 
-    async def _pause(self, player: Player, draw: Draw) -> None:
-        began, process = time.time(), player.pid
-        player.signal(signal.SIGSTOP)
+    async def _pause(self, service: Process, draw: Draw) -> None:
+        began, process = time.time(), service.pid
+        service.signal(signal.SIGSTOP)
         await asyncio.sleep(_within(PAUSED_LEASES, draw.extent) * self._lease_seconds)
-        player.signal(signal.SIGCONT)
-        self._stage.was_away(player.name, began, process)
+        service.signal(signal.SIGCONT)
+        self._processes.was_away(service.name, began, process)
 
     async def _kill_broker(self, broker: Server, draw: Draw) -> None:
         began = time.time()
         broker.kill()
         await asyncio.sleep(_within(DOWN_SECONDS, draw.extent))
         await broker.start()
-        self._stage.was_away("broker", began)
+        self._processes.was_away("broker", began)
 
     async def _pause_broker(self, broker: Server, draw: Draw) -> None:
         began = time.time()
-        broker.signal(signal.SIGSTOP)
+        pause(broker)
         await asyncio.sleep(_within(BROKER_PAUSED_SECONDS, draw.extent))
-        broker.signal(signal.SIGCONT)
-        self._stage.was_away("broker", began)
+        resume(broker)
+        self._processes.was_away("broker", began)
 
 
 def _within(bounds: tuple[float, float], part: float) -> float:

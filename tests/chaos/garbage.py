@@ -19,7 +19,7 @@ async def throw(bus: Bus, ledger: Ledger, seed: int, name: str, meant: str) -> N
     """One piece of garbage, somewhere; on a subject with a request's id, the one that is meant."""
     chance = random.Random(seed)
     where = chance.choice([*STREAMS, "errors"])
-    subject = {"requests": "requests.default", "tasks": "tasks.acting", "errors": "errors"}.get(
+    subject = {"requests": "requests.default", "tasks": "tasks.scripted", "errors": "errors"}.get(
         where, f"{where}.{meant}"
     )
     what, headers, body = _piece(chance, where, name)
@@ -62,4 +62,4 @@ def _piece(chance: random.Random, where: str, name: str) -> tuple[str, Mapping[s
     )
 
 
-_CIRCLE = b'{"plan": {"tasks": [{"id": "a", "description": "{}", "tag": "acting", "dependencies": ["a"]}]}}'
+_CIRCLE = b'{"plan": {"tasks": [{"id": "a", "description": "{}", "tag": "scripted", "dependencies": ["a"]}]}}'

@@ -17,7 +17,7 @@ DEADLINE_SECONDS = 30.0  # of the team, where a request says nothing
 SHORT_DEADLINE_SECONDS = (0.5, 6.0)
 LARGE = 600_000  # bytes: travels by reference
 WORD_SECONDS = 20.0  # a publish without a word after this long is given up as unknown
-TAGS = ("acting", "other", "second")
+TAGS = ("scripted", "other", "second")
 
 
 class Traffic:
@@ -117,7 +117,7 @@ def _a_task(chance: random.Random, number: int) -> dict[str, Any]:
     elif kind < 0.1:
         orders |= {"fail": "never", "final": chance.random() < 0.5}
     elif kind < 0.11:
-        orders["say"] = "x" * LARGE
+        orders["output"] = "x" * LARGE
     earlier = [f"t{n}" for n in range(number)]
     wanted = min(number, chance.choice([0, 0, 1, 1, 2, 3]))
     task: dict[str, Any] = {

@@ -17,11 +17,11 @@ TEAM = """\
 team: small
 supervisor: {model: offline}
 roles:
-  - {name: good, description: Does what it is told, run: "hands:good"}
-  - {name: bad, description: Fails, run: "hands:bad"}
-  - {name: slow, description: Takes its time, run: "hands:slow"}
+  - {name: good, description: Does what it is told, run: "roles:good"}
+  - {name: bad, description: Fails, run: "roles:bad"}
+  - {name: slow, description: Takes its time, run: "roles:slow"}
 """
-HANDS = """\
+ROLES = """\
 import asyncio
 
 async def good(task, ctx):
@@ -45,7 +45,7 @@ class Here:
         ours = ("MUSTER_", "ANTHROPIC_", "OTEL_")
         self.env = {name: value for name, value in os.environ.items() if not name.startswith(ours)} | env
         (folder / "team.yaml").write_text(TEAM)
-        (folder / "hands.py").write_text(HANDS)
+        (folder / "roles.py").write_text(ROLES)
 
     def run(self, *words: str, text: str = "", **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

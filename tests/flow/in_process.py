@@ -19,7 +19,7 @@ from muster_supervisor.owner import Owner, Resources
 from muster_supervisor.supervisor import Supervisor
 from tests.harness import Muster
 
-PLAN = Plan(tasks=(TaskSpec(id="a", description="{}", tag="acting"),))
+PLAN = Plan(tasks=(TaskSpec(id="a", description="{}", tag="scripted"),))
 
 
 class Silent:
@@ -82,15 +82,15 @@ def owner_of(
     )
 
 
-def task_of(task_id: str, *, does: str = "{}", deadline: float | None = None) -> Task:
+def task_of(task_id: str, *, description: str = "{}", deadline: float | None = None) -> Task:
     now = time.time()
     return Task(
         request_id="r1",
         task_id=task_id,
         attempt=1,
-        tag="acting",
+        tag="scripted",
         team="default",
-        description=does,
+        description=description,
         timeout_seconds=60,
         deadline=now + 60 if deadline is None else deadline,
         reserved_at=now,
@@ -113,7 +113,7 @@ async def put_result(
         output=None if error else "found",
         error=error,
         worker="w1",
-        role="acting",
+        role="scripted",
     )
     await muster.bus.store(
         subjects.results(request_id), result, request_id=request_id, message_id=f"{request_id}.{task_id}"

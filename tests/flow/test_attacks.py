@@ -18,7 +18,7 @@ TEAM = """\
 team: default
 supervisor: {model: offline}
 roles:
-  - {name: acting, run: "tests.misbehaving_role:misbehave"}
+  - {name: scripted, run: "tests.misbehaving_role:misbehave"}
   - {name: second, run: "tests.misbehaving_role:block"}
 limits: {in_flight: 32, deadline_seconds: 60}
 """
@@ -28,22 +28,22 @@ def orders(**order: Any) -> str:
     return json.dumps(order)
 
 
-async def start_misbehaving(muster: Muster, *options: str) -> None:
+async def start_misbehaving(muster: Muster, *options: str, grace_seconds: float = 10.0) -> None:
     (muster.folder / "team.yaml").write_text(TEAM)
     await muster.start("supervisor", "s1")
-    await muster.start("worker", "w1", *options)
+    await muster.start("worker", "w1", *options, grace_seconds=grace_seconds)
 
 
 async def test_an_abort_on_another_request_s_subject_stops_nothing(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
-    request = await muster.submit([{"id": "a", "does": {"until": "go"}}])
+    request = await muster.submit([{"id": "a", "orders": {"until": "go"}}])
     await muster.until(lambda: muster.executions(request)["a"] == 1, "it runs")
 
     abort = json.dumps({"request_id": request}).encode()
     await muster.publish("control.another", abort, {"sender": "supervisor/s9", "kind": "abort"})
     await muster.answer(await muster.submit([{"id": "later"}]))  # by now the worker has heard it
-    muster.say("go")
+    muster.release("go")
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
     assert muster.executions(request) == {"a": 1}
@@ -54,14 +54,14 @@ async def test_a_cancel_that_was_never_stored_stops_nothing(muster: Muster) -> N
     await muster.leave_room_for("CONTROL", messages=1)
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
-    request = await muster.submit([{"id": "a", "does": {"until": "go"}}])
+    request = await muster.submit([{"id": "a", "orders": {"until": "go"}}])
     await muster.until(lambda: muster.executions(request)["a"] == 1, "it runs")
 
     cancel = json.dumps({"request_id": request}).encode()
     await muster.bus.nc.publish(f"control.{request}", cancel, headers={"sender": "client/c1", "kind": "cancel"})
     await muster.bus.flush()
     await muster.answer(await muster.submit([{"id": "later"}]))  # by now the worker has heard it
-    muster.say("go")
+    muster.release("go")
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
     assert muster.executions(request) == {"a": 1}
@@ -77,7 +77,7 @@ async def test_a_full_control_stream_does_not_hold_up_the_answer(muster: Muster)
     await muster.leave_room_for("CONTROL", messages=1)
 
     began = time.monotonic()
-    request = await muster.submit([{"id": "a", "does": {"until": "never"}}, {"id": "b"}], deadline_seconds=6)
+    request = await muster.submit([{"id": "a", "orders": {"until": "never"}}, {"id": "b"}], deadline_seconds=6)
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.PARTIAL
@@ -99,13 +99,13 @@ async def test_a_cancel_is_heard_while_tasks_is_full(muster: Muster) -> None:
 async def test_a_full_errors_stream_keeps_no_request_from_its_answer(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
-    await muster.publish("errors", b"{}", {"sender": "tests/eyes", "kind": "error"})
+    await muster.publish("errors", b"{}", {"sender": "tests/observer", "kind": "error"})
     await muster.leave_room_for("ERRORS", messages=1)
 
     bad = muster.id_of(await muster.publish("requests.default", b"garbage", None), b"garbage")
-    request = await muster.submit([{"id": "a", "does": {"until": "go"}}])
+    request = await muster.submit([{"id": "a", "orders": {"until": "go"}}])
     await muster.publish(f"results.{request}", b"garbage", None)
-    muster.say("go")
+    muster.release("go")
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
     assert (await muster.answer(bad)).status is AnswerStatus.FAILED
@@ -143,15 +143,15 @@ async def test_takeovers_that_wait_for_room_in_tasks_keep_nobody_from_being_take
 
 
 ODD = {
-    "itself": (orders(does="cancel itself"), "cancelled"),
-    "own-task": (orders(does="cancel its own task"), "the role cancelled its own task"),
-    "base": (orders(does="raise", what="what is no Exception"), "GeneratorExit"),
-    "name": (orders(does="raise", what="a name that is no Unicode"), "FileNotFoundError"),
-    "deep": (orders(does="nest", levels=230), "recursion"),
-    "deeper": (orders(does="nest", levels=600), "recursion"),
-    "number": (orders(does="count far"), "digits"),
-    "output": (orders(does="say much", characters=70_000_000), "the most is"),
-    "error": (orders(does="complain much", characters=70_000_000), "ValueError"),
+    "itself": (orders(action="cancel itself"), "cancelled"),
+    "own-task": (orders(action="cancel its own task"), "the role cancelled its own task"),
+    "base": (orders(action="raise", what="what is no Exception"), "GeneratorExit"),
+    "name": (orders(action="raise", what="a name that is no Unicode"), "FileNotFoundError"),
+    "deep": (orders(action="nest", levels=230), "recursion"),
+    "deeper": (orders(action="nest", levels=600), "recursion"),
+    "number": (orders(action="count far"), "digits"),
+    "output": (orders(action="say much", characters=70_000_000), "the most is"),
+    "error": (orders(action="complain much", characters=70_000_000), "ValueError"),
 }
 
 
@@ -168,7 +168,7 @@ async def test_a_result_that_cannot_travel_is_a_failure_that_says_why(muster: Mu
 
 async def test_an_answer_that_is_too_large_to_travel_is_cut_and_given(muster: Muster) -> None:
     await start_misbehaving(muster)
-    much = orders(does="say much", characters=12_000_000)
+    much = orders(action="say much", characters=12_000_000)
 
     request = await muster.submit([{"id": f"a{n}", "description": much} for n in range(3)])  # in text and output
     answer = await muster.answer(request)
@@ -179,7 +179,7 @@ async def test_an_answer_that_is_too_large_to_travel_is_cut_and_given(muster: Mu
 
 async def test_a_task_that_would_take_in_too_much_fails_and_the_rest_is_answered(muster: Muster) -> None:
     await start_misbehaving(muster)
-    much = orders(does="say much", characters=25_000_000)
+    much = orders(action="say much", characters=25_000_000)
     tasks = [{"id": f"a{n}", "description": much} for n in range(3)]
 
     everything = [*tasks, {"id": "all", "dependencies": ["a0", "a1", "a2"]}]
@@ -194,7 +194,7 @@ async def test_a_task_that_would_take_in_too_much_fails_and_the_rest_is_answered
 
 
 async def test_a_role_that_blocks_a_thread_does_not_keep_a_worker_from_leaving(muster: Muster) -> None:
-    await start_misbehaving(muster, "--grace", "5")
+    await start_misbehaving(muster, grace_seconds=5)
     request = await muster.submit([{"id": "a", "tag": "second", "description": orders(seconds=60)}])
     await muster.until(lambda: muster.executions(request)["a"] == 1, "the task runs")
 
@@ -204,8 +204,8 @@ async def test_a_role_that_blocks_a_thread_does_not_keep_a_worker_from_leaving(m
 
 
 async def test_a_role_that_refuses_to_be_cancelled_does_not_keep_a_worker_from_leaving(muster: Muster) -> None:
-    await start_misbehaving(muster, "--grace", "5")
-    request = await muster.submit([{"id": "a", "description": orders(does="stay")}])
+    await start_misbehaving(muster, grace_seconds=5)
+    request = await muster.submit([{"id": "a", "description": orders(action="stay")}])
     await muster.until(lambda: muster.executions(request)["a"] == 1, "the task runs")
 
     muster.signal("w1", signal.SIGTERM)
@@ -225,7 +225,7 @@ async def test_every_slot_can_hold_a_role_that_blocks(muster: Muster) -> None:
 async def test_a_signal_is_heard_while_a_service_waits_for_its_streams(muster: Muster) -> None:
     await muster.bus.nc.jetstream(timeout=5).delete_consumer("REQUESTS", "s_default")
     muster.spawn("supervisor", "s1")
-    await muster.until(lambda: "waiting for consumer" in muster.said_by("s1"), "it waits")
+    await muster.until(lambda: "waiting for consumer" in muster.service_log("s1"), "it waits")
 
     muster.signal("s1", signal.SIGTERM)
 
@@ -242,7 +242,7 @@ async def test_a_model_that_raises_anything_costs_no_finished_work(muster: Muste
 
     await muster.start("worker", "w1")
     async with supervising(muster, Scripted(script)):
-        request = await muster.submit([{"id": "a", "does": {"fail": "at first", "times": 1}}, {"id": "b"}])
+        request = await muster.submit([{"id": "a", "orders": {"fail": "at first", "times": 1}}, {"id": "b"}])
         answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE
@@ -299,17 +299,17 @@ async def test_an_expiry_that_we_wrote_in_a_lost_term_does_not_swallow_the_next(
 
 async def test_a_second_copy_of_a_task_that_runs_here_is_not_started(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
-    request = await muster.submit([{"id": "a", "does": {"until": "go"}}])
+    request = await muster.submit([{"id": "a", "orders": {"until": "go"}}])
     await muster.until_log(request, lambda state: state.in_flight == 1 and not state.dispatch_unconfirmed)
-    (task,) = await read_subject(muster.bus.nc, "TASKS", "tasks.acting")
+    (task,) = await read_subject(muster.bus.nc, "TASKS", "tasks.scripted")
     await muster.start("worker", "w1")
     await muster.until(lambda: muster.executions(request)["a"] == 1, "the task runs")
 
     headers = {name: value for name, value in task.headers.items() if not name.startswith("Nats-")}
-    copy = await muster.publish("tasks.acting", task.data, headers)
+    copy = await muster.publish("tasks.scripted", task.data, headers)
 
-    await muster.until_gone("TASKS", "tasks.acting", copy.sequence)
-    muster.say("go")
+    await muster.until_gone("TASKS", "tasks.scripted", copy.sequence)
+    muster.release("go")
     assert (await muster.answer(request)).status is AnswerStatus.DONE
     assert muster.executions(request) == {"a": 1}
 

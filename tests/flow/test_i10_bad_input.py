@@ -26,7 +26,7 @@ BAD_REQUESTS = [
     (b'{"text": "x", "deadline_seconds": -1}', "deadline_seconds"),
     (b'{"text": "x", "approve": true}', "approve"),
     (b'{"plan": {"tasks": [{"id": "a", "description": "d", "tag": "maths"}]}}', "nobody has the tag 'maths'"),
-    (b'{"plan": {"tasks": [{"id": "a", "description": "d", "tag": "acting", "dependencies": ["a"]}]}}', "a → a"),
+    (b'{"plan": {"tasks": [{"id": "a", "description": "d", "tag": "scripted", "dependencies": ["a"]}]}}', "a → a"),
     (b'{"text": "' + TOO_LARGE + b'"}', "must travel by reference"),
 ]
 BAD_ENTRIES: list[tuple[Mapping[str, str] | None, bytes, str]] = [
@@ -52,22 +52,22 @@ def each_once(expected: list[str], found: list[str]) -> bool:
 async def test_garbage_among_tasks_gets_one_error_each_and_the_next_task_is_done(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     for headers, body, _ in BAD_TASKS:
-        await muster.publish("tasks.acting", body, headers)
+        await muster.publish("tasks.scripted", body, headers)
     await muster.start("worker", "w1")
 
     request = await muster.submit([{"id": "a"}])
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
-    await muster.until_settled("TASKS", "w_acting")
+    await muster.until_settled("TASKS", "w_scripted")
     assert each_once([reason for _, _, reason in BAD_TASKS], await muster.reasons())
 
 
 async def test_a_task_that_brings_a_status_of_its_own_is_refused_like_any_other(muster: Muster) -> None:
     await muster.start("worker", "w1")
 
-    await muster.publish("tasks.acting", b"{broken", {**SUPERVISOR, "Status": "404"})
+    await muster.publish("tasks.scripted", b"{broken", {**SUPERVISOR, "Status": "404"})
 
-    await muster.until_settled("TASKS", "w_acting")
+    await muster.until_settled("TASKS", "w_scripted")
     assert each_once(["Invalid JSON"], await muster.reasons())
 
 
@@ -90,7 +90,7 @@ async def test_an_invalid_request_gets_an_error_and_a_failed_answer_that_says_wh
 async def test_a_bare_publish_without_headers_is_a_request(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
-    plan = {"tasks": [{"id": "a", "description": '{"say": "hello"}', "tag": "acting"}]}
+    plan = {"tasks": [{"id": "a", "description": '{"output": "hello"}', "tag": "scripted"}]}
     body = json.dumps({"plan": plan}).encode()
 
     stored = await muster.publish("requests.default", body, None)
@@ -102,12 +102,12 @@ async def test_a_bare_publish_without_headers_is_a_request(muster: Muster) -> No
 async def test_garbage_in_a_running_log_gets_one_error_each_and_the_request_ends_well(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
-    request = await muster.submit([{"id": "a", "does": {"until": "go"}}, {"id": "b", "dependencies": ["a"]}])
+    request = await muster.submit([{"id": "a", "orders": {"until": "go"}}, {"id": "b", "dependencies": ["a"]}])
     await muster.until(lambda: muster.executions(request)["a"] == 1, "the first task runs")
 
     for headers, body, _ in BAD_ENTRIES:
         await muster.publish(f"results.{request}", body, headers)
-    muster.say("go")
+    muster.release("go")
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE
@@ -117,13 +117,13 @@ async def test_garbage_in_a_running_log_gets_one_error_each_and_the_request_ends
 async def test_garbage_on_control_and_events_disturbs_nobody(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
-    request = await muster.submit([{"id": "a", "does": {"until": "go"}}])
+    request = await muster.submit([{"id": "a", "orders": {"until": "go"}}])
     await muster.until(lambda: muster.executions(request)["a"] == 1, "the task runs")
 
     for subject in (f"control.{request}", f"events.{request}"):
         for headers in (None, {"sender": "client/x", "kind": "cancel"}, {"sender": "client/x", "kind": "surprise"}):
             await muster.publish(subject, b"{broken", headers)
-    muster.say("go")
+    muster.release("go")
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
 
@@ -131,7 +131,7 @@ async def test_garbage_on_control_and_events_disturbs_nobody(muster: Muster) -> 
 async def test_garbage_on_control_of_a_running_request_gets_one_error_each_from_its_owner(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
-    request = await muster.submit([{"id": "a", "does": {"until": "go"}}])
+    request = await muster.submit([{"id": "a", "orders": {"until": "go"}}])
     await muster.until(lambda: muster.executions(request)["a"] == 1, "the task runs")
 
     for headers, body, _ in BAD_CONTROLS:

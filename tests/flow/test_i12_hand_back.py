@@ -3,12 +3,11 @@
 import asyncio
 import signal
 
-from muster_agent.models.scripted import Scripted
 from muster_agent.team.file import load_team
 from muster_bus.read import read_subject
 from muster_bus.service import stop_within
 from muster_protocol.messages import AnswerStatus, ResultStatus
-from muster_supervisor.supervisor import Supervisor
+from muster_supervisor.intake import note_returned
 from muster_worker.events import Events
 from tests.flow.in_process import connected, next_deliveries, put_task, task_of
 from tests.harness import Muster
@@ -16,15 +15,15 @@ from tests.harness import Muster
 
 async def test_tasks_of_a_stopped_worker_are_handed_back_with_a_note(patient_muster: Muster) -> None:
     muster = patient_muster
-    await muster.start("worker", "w1", "--grace", "5")
+    await muster.start("worker", "w1", grace_seconds=5)
     for n in range(3):
-        await put_task(muster, task_of(f"t{n}", does='{"until": "go"}'))
+        await put_task(muster, task_of(f"t{n}", description='{"until": "go"}'))
     await muster.until(lambda: len(muster.traces()) == 3, "all three run")
 
     muster.signal("w1", signal.SIGTERM)
     assert await muster.ended("w1") == 0
 
-    again = await next_deliveries(muster, "TASKS", "w_acting", 3, within=20)
+    again = await next_deliveries(muster, "TASKS", "w_scripted", 3, within=20)
     assert [delivery.number for delivery in again] == [2, 2, 2]
     events = await read_subject(muster.bus.nc, "EVENTS", "events.r1", from_leader=True)
     assert [event.headers["kind"] for event in events].count("handed_back") == 3
@@ -33,7 +32,7 @@ async def test_tasks_of_a_stopped_worker_are_handed_back_with_a_note(patient_mus
 async def test_what_ends_within_the_grace_of_a_stopped_worker_is_finished_there(patient_muster: Muster) -> None:
     muster = patient_muster
     await muster.start("worker", "w1")
-    await put_task(muster, task_of("t", does='{"sleep": 0.7}'))
+    await put_task(muster, task_of("t", description='{"sleep": 0.7}'))
     await muster.until(lambda: len(muster.traces()) == 1, "it runs")
 
     muster.signal("w1", signal.SIGTERM)
@@ -60,17 +59,17 @@ async def test_the_requests_of_a_stopped_supervisor_are_handed_back_with_a_note(
 async def test_a_failure_that_waits_for_room_is_handed_back_by_a_stopped_worker(patient_muster: Muster) -> None:
     muster = patient_muster
     team = muster.folder / "team.yaml"
-    team.write_text(team.read_text().replace("tests.scripted_role:act", "tests.misbehaving_role:misbehave"))
+    team.write_text(team.read_text().replace("muster_testing.roles:scripted", "tests.misbehaving_role:misbehave"))
     await muster.publish("results.another", b"{}", None)
     await muster.leave_room_for("RESULTS", messages=1)
-    await muster.start("worker", "w1", "--grace", "6")
-    await put_task(muster, task_of("t", does='{"does": "cancel its own task"}'))
-    await muster.until(lambda: "results.r1  not stored for" in muster.said_by("w1"), "its failure waits for room")
+    await muster.start("worker", "w1", grace_seconds=6)
+    await put_task(muster, task_of("t", description='{"action": "cancel its own task"}'))
+    await muster.until(lambda: "results.r1  not stored for" in muster.service_log("w1"), "its failure waits for room")
 
     muster.signal("w1", signal.SIGTERM)
     assert await muster.ended("w1") == 0
 
-    (again,) = await next_deliveries(muster, "TASKS", "w_acting", 1, within=20)
+    (again,) = await next_deliveries(muster, "TASKS", "w_scripted", 1, within=20)
     assert again.number == 2
 
 
@@ -80,9 +79,9 @@ async def test_a_request_that_waits_to_be_refused_is_handed_back_by_a_stopped_su
     muster = patient_muster
     await muster.publish("results.another", b"{}", None)
     await muster.leave_room_for("RESULTS", messages=1)
-    await muster.start("supervisor", "s1", "--grace", "6")
+    await muster.start("supervisor", "s1", grace_seconds=6)
     await muster.publish("requests.default", b"no request", None)
-    await muster.until(lambda: "refused" in muster.said_by("s1"), "it is being refused")
+    await muster.until(lambda: "refused" in muster.service_log("s1"), "it is being refused")
 
     muster.signal("s1", signal.SIGTERM)
     assert await muster.ended("s1") == 0
@@ -96,10 +95,9 @@ async def test_a_request_that_was_only_handed_back_unseen_is_no_poison(patient_m
     request = await muster.submit([{"id": "a"}])
     team = load_team(muster.folder / "team.yaml")
     async with connected(muster, "s0") as bus:
-        full = Supervisor(bus, team, Scripted([]))
         for _ in range(3):
             (delivery,) = await next_deliveries(muster, "REQUESTS", "s_default", 1, within=20)
-            await full.note_returned(delivery)
+            await note_returned(bus, team.team, delivery)
             delivery.lease.hand_back()
 
     await muster.start("supervisor", "s1")
@@ -113,7 +111,7 @@ async def test_a_task_that_was_only_handed_back_unseen_is_no_poison(patient_must
     await put_task(muster, task_of("t"))
     full = Events(muster.bus)
     for _ in range(3):
-        (delivery,) = await next_deliveries(muster, "TASKS", "w_acting", 1, within=20)
+        (delivery,) = await next_deliveries(muster, "TASKS", "w_scripted", 1, within=20)
         await full.returned_unread(delivery)
         delivery.lease.hand_back()
 

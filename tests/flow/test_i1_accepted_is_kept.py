@@ -9,8 +9,8 @@ from muster_protocol.messages import Answer, AnswerStatus, PlanRecorded
 from tests.harness import Muster
 
 DIAMOND = [
-    {"id": "a", "does": {"until": "go"}},
-    {"id": "b", "does": {"until": "go"}},
+    {"id": "a", "orders": {"until": "go"}},
+    {"id": "b", "orders": {"until": "go"}},
     {"id": "c", "dependencies": ["a", "b"]},
     {"id": "d", "dependencies": ["c"]},
 ]
@@ -33,13 +33,13 @@ DIAMOND = [
 )
 async def test_a_supervisor_killed_at_any_step_loses_nothing_and_doubles_nothing(muster: Muster, step: str) -> None:
     if "answer" in step or "ack" in step:  # else work waits: a task that is done is no longer noted as dispatched
-        muster.say("go")
+        muster.release("go")
     await muster.start("worker", "w1")
-    await muster.start("supervisor", "s1", "--die-at", step)
+    await muster.start("supervisor", "s1", die_at=step)
     request = await muster.submit([dict(task) for task in DIAMOND])
     assert await muster.ended("s1") == 137
 
-    muster.say("go")
+    muster.release("go")
     await muster.start("supervisor", "s2")
     answer = await muster.answer(request)
 
@@ -55,7 +55,7 @@ async def test_a_broker_killed_in_the_middle_of_200_tasks_loses_and_doubles_noth
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
     await muster.start("worker", "w2")
-    request = await muster.submit([{"id": f"t{n}", "does": {"sleep": 0.05}} for n in range(200)])
+    request = await muster.submit([{"id": f"t{n}", "orders": {"sleep": 0.05}} for n in range(200)])
     await muster.until(lambda: len(muster.traces("end")) > 60, "a third is done")
 
     muster.broker.kill()
@@ -71,11 +71,11 @@ async def test_a_broker_killed_in_the_middle_of_200_tasks_loses_and_doubles_noth
 async def test_a_worker_killed_in_the_middle_of_a_task_is_replaced(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
-    request = await muster.submit([{"id": "a", "does": {"until": "go"}}])
+    request = await muster.submit([{"id": "a", "orders": {"until": "go"}}])
     await muster.until(lambda: muster.executions(request)["a"] == 1, "the task runs")
 
     muster.kill("w1")
-    muster.say("go")
+    muster.release("go")
     await muster.start("worker", "w2")
     answer = await muster.answer(request)
 
@@ -106,7 +106,7 @@ async def test_copies_of_one_request_at_two_supervisors_run_once(muster: Muster)
     await muster.start("worker", "w1")
 
     for _ in range(4):
-        await muster.submit([{"id": "a", "does": {"sleep": 0.3}}], id="same")
+        await muster.submit([{"id": "a", "orders": {"sleep": 0.3}}], id="same")
     answer = await muster.answer("same")
     await muster.until_settled("REQUESTS", "s_default")
 
@@ -118,11 +118,11 @@ async def test_copies_of_one_request_at_two_supervisors_run_once(muster: Muster)
 async def test_the_same_id_with_another_body_is_an_error_and_the_first_answer_stands(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
-    await muster.submit([{"id": "a", "does": {"say": "first"}}], id="mine")
+    await muster.submit([{"id": "a", "orders": {"output": "first"}}], id="mine")
     assert (await muster.answer("mine")).text == "first"
 
     with pytest.raises(Invalid, match="id: mine was used before for another request"):
-        await muster.submit([{"id": "a", "does": {"say": "second"}}], id="mine")
+        await muster.submit([{"id": "a", "orders": {"output": "second"}}], id="mine")
     await muster.publish("requests.default", b'{"id": "mine", "text": "by hand"}', None)
     await muster.until_settled("REQUESTS", "s_default")
 
@@ -134,7 +134,7 @@ async def test_the_same_id_with_another_body_is_an_error_and_the_first_answer_st
 async def test_a_request_that_kills_its_supervisor_every_time_is_answered_as_poison(muster: Muster) -> None:
     request = await muster.submit([{"id": "a"}])
     for number in range(3):
-        await muster.start("supervisor", f"dying-{number}", "--die-at", "after:taken")
+        await muster.start("supervisor", f"dying-{number}", die_at="after:taken")
         assert await muster.ended(f"dying-{number}") == 137
 
     await muster.start("supervisor", "healthy")
@@ -147,7 +147,7 @@ async def test_a_request_that_kills_its_supervisor_every_time_is_answered_as_poi
 async def test_a_supervisor_that_hangs_again_and_again_makes_no_poison_of_what_it_attends(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
-    request = await muster.submit([{"id": "a", "does": {"until": "go"}}])
+    request = await muster.submit([{"id": "a", "orders": {"until": "go"}}])
     await muster.until_log(request, lambda state: state.in_flight == 1)
 
     for _ in range(5):
@@ -156,16 +156,16 @@ async def test_a_supervisor_that_hangs_again_and_again_makes_no_poison_of_what_i
         await muster.past_lease()
         muster.signal("s1", signal.SIGCONT)
         await muster.until_log(request, lambda state, before=before: state.delivery > before)
-    muster.say("go")
+    muster.release("go")
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
 
 
 async def test_a_task_that_kills_its_worker_every_time_fails_and_its_neighbour_goes_on(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
-    request = await muster.submit([{"id": "bomb", "does": {"die": True}}, {"id": "good", "tag": "second"}])
+    request = await muster.submit([{"id": "bomb", "orders": {"die": True}}, {"id": "good", "tag": "second"}])
     for number in range(3):
-        await muster.start("worker", f"dying-{number}", "--role", "acting")
+        await muster.start("worker", f"dying-{number}", "--role", "scripted")
         assert await muster.ended(f"dying-{number}") == 137
 
     await muster.start("worker", "healthy")

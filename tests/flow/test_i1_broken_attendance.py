@@ -6,7 +6,7 @@ from muster_agent.models.port import FREE, Ask, Reply
 from muster_agent.models.scripted import Scripted
 from muster_protocol.messages import AnswerStatus, PlanRecorded, ResultStatus
 from muster_protocol.plan import Plan, TaskSpec
-from muster_supervisor.steps.plan import refuse
+from muster_supervisor.steps.answer import refuse
 from tests.flow.in_process import connected, owner_of, put_result, supervising
 from tests.harness import Muster
 from tests.unit.protocol.log_builder import reserved
@@ -54,12 +54,12 @@ async def test_a_bug_beside_the_loop_ends_the_attendance_as_one_in_it_does(muste
         owner.in_background(stumble)
         await owner.finish_background()
 
-        with pytest.raises(RuntimeError, match="beside the loop"):
+        with pytest.raises(RuntimeError, match="a background task failed"):
             owner.check()
 
 
 async def test_poison_is_answered_from_the_log_and_not_by_the_model_that_may_be_the_poison(muster: Muster) -> None:
-    plan = Plan(tasks=tuple(TaskSpec(id=name, description="{}", tag="acting") for name in ("a", "b")))
+    plan = Plan(tasks=tuple(TaskSpec(id=name, description="{}", tag="scripted") for name in ("a", "b")))
     async with connected(muster, "s1") as bus:
         model = Scripted([])
         owner = owner_of(muster, bus, 1, model=model)

@@ -18,7 +18,7 @@ from tests.flow.in_process import connected, owner_of, put_result
 from tests.harness import Muster
 from tests.unit.protocol.log_builder import reserved
 
-PLAN = {"tasks": [{"id": "a", "description": "{}", "tag": "acting"}]}
+PLAN = {"tasks": [{"id": "a", "description": "{}", "tag": "scripted"}]}
 
 
 async def test_a_trace_that_is_none_is_not_copied_into_every_message(muster: Muster) -> None:
@@ -35,10 +35,10 @@ async def test_a_trace_that_is_none_is_not_copied_into_every_message(muster: Mus
 async def test_a_body_that_kills_whoever_reads_it_is_answered_as_poison_unread(muster: Muster) -> None:
     request = await muster.submit([{"id": "a"}])
     for number in range(3):
-        await muster.start("supervisor", f"dying-{number}", "--die-at", "before:read")
+        await muster.start("supervisor", f"dying-{number}", die_at="before:read")
         assert await muster.ended(f"dying-{number}") == 137
 
-    await muster.start("supervisor", "wary", "--die-at", "before:read")
+    await muster.start("supervisor", "wary", die_at="before:read")
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.FAILED
@@ -81,7 +81,7 @@ async def test_a_request_that_its_next_owner_finds_invalid_is_answered_all_the_s
 
 async def test_a_map_that_would_become_gigabytes_is_refused_by_its_field(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
-    over = {"template": {"tag": "acting", "description": "x" * 400_000 + "{item}"}, "items": ["i"] * 100}
+    over = {"template": {"tag": "scripted", "description": "x" * 400_000 + "{item}"}, "items": ["i"] * 100}
     body = json.dumps({"map": over}).encode()
 
     answer = await muster.answer(muster.id_of(await muster.publish("requests.default", body, None), body))
@@ -95,7 +95,7 @@ async def test_reasons_that_are_together_too_long_for_a_message_are_cut_in_the_a
 ) -> None:
     monkeypatch.setattr(bodies, "MAX_BODY", 700_000)  # as sixty thousand of them meet the real one
     names = [f"t{number}" for number in range(200)]
-    plan = Plan(tasks=tuple(TaskSpec(id=name, description="{}", tag="acting", max_attempts=1) for name in names))
+    plan = Plan(tasks=tuple(TaskSpec(id=name, description="{}", tag="scripted", max_attempts=1) for name in names))
     error = Failure.model_validate({"class": "logic", "message": "字" * 2000})
     async with connected(muster, "s1") as bus:
         owner = owner_of(muster, bus, 1)
@@ -133,9 +133,9 @@ async def test_a_bad_task_with_a_long_request_id_is_reported_and_gone(muster: Mu
     await muster.start("worker", "w1")
 
     headers = {"sender": "client/c", "kind": "task", "request-id": "r" * 65_470}  # of 65,535
-    await muster.publish("tasks.acting", b"junk", headers)
+    await muster.publish("tasks.scripted", b"junk", headers)
 
-    await muster.until_settled("TASKS", "w_acting")
+    await muster.until_settled("TASKS", "w_scripted")
     assert len(await muster.errors()) == 1
 
 

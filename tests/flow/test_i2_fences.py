@@ -9,7 +9,7 @@ import pytest
 from muster_protocol.messages import Answer, AnswerStatus, Taken
 from muster_supervisor.owner import LeaseLost, Owner, Superseded
 from muster_supervisor.run import Run
-from tests.bus.broker_tools import until
+from muster_testing import until
 from tests.flow.in_process import connected, delivery_of, owner_of
 from tests.harness import Muster
 from tests.unit.protocol.log_builder import answer, planned, task

@@ -10,7 +10,7 @@ async def test_a_supervisor_paused_past_its_lease_writes_nothing_that_counts(mus
     await muster.start("worker", "w1")
     await muster.start("supervisor", "s1")
     request = await muster.submit(
-        [{"id": "a", "does": {"until": "go"}}, {"id": "b", "dependencies": ["a"]}, {"id": "c", "dependencies": ["b"]}]
+        [{"id": "a", "orders": {"until": "go"}}, {"id": "b", "dependencies": ["a"]}, {"id": "c", "dependencies": ["b"]}]
     )
     await muster.until(lambda: muster.executions(request)["a"] == 1, "the first task runs")
     muster.signal("s1", signal.SIGSTOP)
@@ -18,7 +18,7 @@ async def test_a_supervisor_paused_past_its_lease_writes_nothing_that_counts(mus
     await muster.until_log(request, lambda state: state.owner == "s2")
 
     muster.signal("s1", signal.SIGCONT)
-    muster.say("go")
+    muster.release("go")
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE
@@ -32,14 +32,14 @@ async def test_a_supervisor_paused_past_its_lease_writes_nothing_that_counts(mus
 async def test_a_lone_supervisor_paused_past_its_lease_goes_on_without_a_second_run(muster: Muster) -> None:
     await muster.start("worker", "w1")
     await muster.start("supervisor", "s1")
-    request = await muster.submit([{"id": "a", "does": {"until": "go"}}, {"id": "b", "dependencies": ["a"]}])
+    request = await muster.submit([{"id": "a", "orders": {"until": "go"}}, {"id": "b", "dependencies": ["a"]}])
     await muster.until(lambda: muster.executions(request)["a"] == 1, "the first task runs")
 
     muster.signal("s1", signal.SIGSTOP)
     await muster.past_lease()
     muster.signal("s1", signal.SIGCONT)
     await muster.until_log(request, lambda state: state.delivery > 1)
-    muster.say("go")
+    muster.release("go")
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE
@@ -52,16 +52,18 @@ async def test_a_lone_supervisor_paused_past_its_lease_goes_on_without_a_second_
 async def test_a_worker_paused_past_its_ack_wait_finishes_second_and_is_not_counted(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
-    request = await muster.submit([{"id": "a", "does": {"until": "go"}}, {"id": "b", "dependencies": ["a"]}])
+    request = await muster.submit([{"id": "a", "orders": {"until": "go"}}, {"id": "b", "dependencies": ["a"]}])
     await muster.until(lambda: muster.executions(request)["a"] == 1, "the first worker runs it")
     muster.signal("w1", signal.SIGSTOP)
     await muster.start("worker", "w2")
     await muster.until(lambda: muster.executions(request)["a"] == 2, "the second worker runs it")
 
-    muster.say("go")
+    muster.release("go")
     answer = await muster.answer(request)
     muster.signal("w1", signal.SIGCONT)
-    await muster.until(lambda: "✓ result" in muster.said_by("w1") or "■ task" in muster.said_by("w1"), "w1 is done too")
+    await muster.until(
+        lambda: "✓ result" in muster.service_log("w1") or "■ task" in muster.service_log("w1"), "w1 is done too"
+    )
 
     assert answer.status is AnswerStatus.DONE
     state = await muster.state(request)

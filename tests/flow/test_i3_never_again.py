@@ -5,20 +5,20 @@ import signal
 from muster_bus.read import read_subject
 from muster_protocol.messages import AnswerStatus, ResultStatus
 from muster_worker.history import is_done_already
-from tests.bus.broker_tools import Spy
+from tests.bus.broker_tools import Recorder
 from tests.flow.in_process import put_result, task_of
 from tests.harness import Muster
 
 
 async def test_a_worker_killed_between_result_and_ack_does_not_make_the_task_run_again(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
-    await muster.start("worker", "w1", "--die-at", "before:ack")
+    await muster.start("worker", "w1", die_at="before:ack")
     request = await muster.submit([{"id": "a"}, {"id": "b", "dependencies": ["a"]}])
     assert await muster.ended("w1") == 137
 
     await muster.start("worker", "w2")
     answer = await muster.answer(request)
-    await muster.until_settled("TASKS", "w_acting")
+    await muster.until_settled("TASKS", "w_scripted")
 
     assert answer.status is AnswerStatus.DONE
     assert muster.executions(request) == {"a": 1, "b": 1}
@@ -28,20 +28,20 @@ async def test_a_task_stored_again_after_a_broker_restart_is_recognised_though_i
     muster: Muster,
 ) -> None:
     await muster.start("supervisor", "s1")
-    request = await muster.submit([{"id": "a"}, {"id": "hold", "tag": "second", "does": {"until": "go"}}])
+    request = await muster.submit([{"id": "a"}, {"id": "hold", "tag": "second", "orders": {"until": "go"}}])
     await muster.until_log(
         request, lambda state: bool(state.tasks) and not state.dispatch_unconfirmed and state.in_flight == 2
     )
-    (copy,) = await read_subject(muster.bus.nc, "TASKS", "tasks.acting")
+    (copy,) = await read_subject(muster.bus.nc, "TASKS", "tasks.scripted")
     await muster.start("worker", "w1")
     await muster.until_log(request, lambda state: state.tasks["a"].result is not None)
-    await muster.until_settled("TASKS", "w_acting")
+    await muster.until_settled("TASKS", "w_scripted")
 
     muster.broker.kill()
     await muster.broker.start()
-    again = await muster.store_copy("tasks.acting", copy, age_seconds=5.0)
-    await muster.until_settled("TASKS", "w_acting")
-    muster.say("go")
+    again = await muster.store_copy("tasks.scripted", copy, age_seconds=5.0)
+    await muster.until_settled("TASKS", "w_scripted")
+    muster.release("go")
     answer = await muster.answer(request)
 
     assert again.sequence > copy.sequence  # stored anew, not taken for the first one
@@ -54,18 +54,18 @@ async def test_a_task_that_a_restarted_broker_delivers_a_moment_later_is_recogni
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
     muster.signal("w1", signal.SIGSTOP)
-    request = await muster.submit([{"id": "a"}, {"id": "hold", "tag": "second", "does": {"until": "go"}}])
+    request = await muster.submit([{"id": "a"}, {"id": "hold", "tag": "second", "orders": {"until": "go"}}])
     await muster.until_log(request, lambda state: state.in_flight == 2 and not state.dispatch_unconfirmed)
-    (copy,) = await read_subject(muster.bus.nc, "TASKS", "tasks.acting")
+    (copy,) = await read_subject(muster.bus.nc, "TASKS", "tasks.scripted")
     muster.signal("w1", signal.SIGCONT)
     await muster.until_log(request, lambda state: state.tasks["a"].result is not None)
-    await muster.until_settled("TASKS", "w_acting")
+    await muster.until_settled("TASKS", "w_scripted")
 
     muster.broker.kill()
     await muster.broker.start()
-    await muster.store_copy("tasks.acting", copy, age_seconds=0.0)
-    await muster.until_settled("TASKS", "w_acting")
-    muster.say("go")
+    await muster.store_copy("tasks.scripted", copy, age_seconds=0.0)
+    await muster.until_settled("TASKS", "w_scripted")
+    muster.release("go")
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE
@@ -80,7 +80,7 @@ async def test_a_worker_that_hung_with_a_task_in_its_socket_does_not_do_what_a_p
     await muster.until_log(request, lambda state: state.tasks["a"].result is not None)
 
     muster.signal("w1", signal.SIGCONT)
-    await muster.start("worker", "w3", "--role", "acting")
+    await muster.start("worker", "w3", "--role", "scripted")
     answer = await muster.answer(request)
     await muster.until_settled("TASKS", "w_second")
 
@@ -105,10 +105,10 @@ async def _delivered_to_a_hanging_worker(muster: Muster) -> str:
 
 async def test_whether_a_task_is_done_is_asked_of_the_leader_of_its_log(muster: Muster) -> None:
     """A replica that lags would say no, and the task would run again."""
-    asked = await Spy.on(muster.bus, "$JS.API.STREAM.MSG.GET.RESULTS")
+    asked = await Recorder.on(muster.bus, "$JS.API.STREAM.MSG.GET.RESULTS")
     task = task_of("a")
     assert not await is_done_already(muster.bus, task)
     await put_result(muster, task.request_id, "a", ResultStatus.DONE)
 
     assert await is_done_already(muster.bus, task)
-    assert len(asked.heard) >= 2
+    assert len(asked.messages) >= 2

@@ -12,7 +12,7 @@ async def test_a_partial_answer_with_all_finished_work_comes_by_the_deadline(mus
     began = time.monotonic()
 
     request = await muster.submit(
-        [{"id": "quick", "does": {"say": "kept"}}, {"id": "slow", "does": {"sleep": 60}}], deadline_seconds=6.0
+        [{"id": "quick", "orders": {"output": "kept"}}, {"id": "slow", "orders": {"sleep": 60}}], deadline_seconds=6.0
     )
     answer = await muster.answer(request)
 
@@ -28,7 +28,7 @@ async def test_a_request_whose_owner_dies_before_the_deadline_is_answered_soon_a
     await muster.start("supervisor", "s2")
     began = time.monotonic()
     request = await muster.submit(
-        [{"id": "quick", "does": {"say": "kept"}}, {"id": "slow", "does": {"sleep": 60}}], deadline_seconds=3.0
+        [{"id": "quick", "orders": {"output": "kept"}}, {"id": "slow", "orders": {"sleep": 60}}], deadline_seconds=3.0
     )
     await muster.until(lambda: len(muster.traces("end")) == 1, "the quick task is done")
     await muster.until_log(request, lambda state: state.owner is not None)
@@ -70,7 +70,7 @@ async def test_a_task_that_expired_in_the_queue_is_settled_without_work(muster: 
     await muster.answer(request)
 
     await muster.start("worker", "w1")
-    await muster.until_settled("TASKS", "w_acting")
+    await muster.until_settled("TASKS", "w_scripted")
 
     assert muster.executions(request) == {}
 
@@ -79,7 +79,7 @@ async def test_a_slow_role_is_stopped_at_its_own_timeout(muster: Muster) -> None
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1", "--slots", "1")
 
-    request = await muster.submit([{"id": "slow", "does": {"sleep": 60}, "timeout_seconds": 2, "max_attempts": 1}])
+    request = await muster.submit([{"id": "slow", "orders": {"sleep": 60}, "timeout_seconds": 2, "max_attempts": 1}])
     answer = await muster.answer(request)
 
     assert "no result within 2 s" in (answer.tasks[0].reason or "")  # in its worker's words, or its owner's

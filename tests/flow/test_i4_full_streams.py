@@ -9,7 +9,7 @@ SLACK = LEASE_SECONDS + 2.0
 
 
 async def fill(muster: Muster, stream: str, subject: str) -> None:
-    await muster.publish(subject, b"{}", {"sender": "tests/eyes", "kind": "error"})
+    await muster.publish(subject, b"{}", {"sender": "tests/observer", "kind": "error"})
     await muster.leave_room_for(stream, messages=1)
 
 
@@ -42,10 +42,10 @@ async def test_entries_that_cannot_be_reported_while_errors_is_full_do_not_cost_
 
 async def test_a_task_that_no_stream_takes_holds_up_no_other(muster: Muster) -> None:
     team = muster.folder / "team.yaml"
-    newcomer = '  - {name: newcomer, run: "tests.scripted_role:act"}\nlimits:'  # in the team, and not provisioned
+    newcomer = '  - {name: newcomer, run: "muster_testing.roles:scripted"}\nlimits:'  # in the team, and not provisioned
     team.write_text(team.read_text().replace("limits:", newcomer))
     await muster.start("supervisor", "s1")
-    await muster.start("worker", "w1", "--role", "acting")
+    await muster.start("worker", "w1", "--role", "scripted")
 
     tasks = [{"id": "new", "tag": "newcomer"}, {"id": "a"}, {"id": "b", "dependencies": ["a"]}]
     request = await muster.submit(tasks, deadline_seconds=8)
@@ -58,11 +58,11 @@ async def test_a_task_that_no_stream_takes_holds_up_no_other(muster: Muster) -> 
 async def test_a_full_object_store_is_waited_for_by_the_task_that_needs_it_alone(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
-    half = {"say": "y" * 300_000, "until": "go"}  # two of them are more than a message carries by itself
+    half = {"output": "y" * 300_000, "until": "go"}  # two of them are more than a message carries by itself
     request = await muster.submit(
         [
-            {"id": "a", "does": half},
-            {"id": "b", "does": half},
+            {"id": "a", "orders": half},
+            {"id": "b", "orders": half},
             {"id": "both", "dependencies": ["a", "b"]},
             {"id": "after", "dependencies": ["a"]},
         ],
@@ -71,21 +71,23 @@ async def test_a_full_object_store_is_waited_for_by_the_task_that_needs_it_alone
     await muster.until_log(request, lambda state: state.in_flight == 2)
     await muster.leave_room_for("OBJ_bodies", messages=1)
 
-    muster.say("go")
+    muster.release("go")
     await muster.until_log(request, lambda state: state.tasks["after"].status.value == "done")
     await muster.leave_room_for("OBJ_bodies", messages=1000)
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
-    assert "attendance" not in muster.said_by("s1")
+    assert "supervising it failed" not in muster.service_log("s1")
 
 
 async def test_a_task_that_waits_for_room_loses_no_attempt_meanwhile(muster: Muster) -> None:
     await muster.publish("tasks.second", b"{}", None)
     await muster.leave_room_for("TASKS", messages=1)
     await muster.start("supervisor", "s1")
-    await muster.start("worker", "w1", "--role", "acting")
+    await muster.start("worker", "w1", "--role", "scripted")
     request = await muster.submit([{"id": "a", "timeout_seconds": 1, "max_attempts": 2}])
-    await muster.until(lambda: "tasks.acting  not stored for" in muster.said_by("s1"), "it waits for five seconds")
+    await muster.until(
+        lambda: "tasks.scripted  not stored for" in muster.service_log("s1"), "it waits for five seconds"
+    )
 
     await muster.leave_room_for("TASKS", messages=1000)
 

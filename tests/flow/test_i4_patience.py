@@ -5,11 +5,11 @@ import time
 import pytest
 
 from muster_agent.errors import ModelAway
-from muster_agent.models.port import choose_model
+from muster_agent.models.choose import choose_model
 from muster_agent.models.scripted import Scripted
 from muster_protocol.messages import AnswerStatus, ResultStatus
 from muster_supervisor.decide import GiveAnswer, MakePlan, due
-from tests.bus.broker_tools import until_asked
+from muster_testing import until_asked
 from tests.flow.in_process import Silent, connected, owner_of, put_result, put_task, supervising, task_of
 from tests.harness import LEASE_SECONDS, Muster
 
@@ -100,7 +100,7 @@ async def test_a_task_that_comes_after_its_deadline_is_settled_without_work(must
     await muster.start("worker", "w1")
 
     await put_task(muster, task_of("late", deadline=time.time() - 1))
-    await muster.until_settled("TASKS", "w_acting")
+    await muster.until_settled("TASKS", "w_scripted")
 
     assert muster.executions("r1") == {}
 

@@ -10,14 +10,14 @@ async def test_a_chain_goes_on_beside_a_task_of_the_first_layer_that_has_not_end
 
     request = await muster.submit(
         [
-            {"id": "held", "does": {"until": "go"}},
+            {"id": "held", "orders": {"until": "go"}},
             {"id": "one"},
             {"id": "two", "dependencies": ["one"]},
             {"id": "three", "dependencies": ["two"]},
         ]
     )
     await muster.until(lambda: muster.executions(request)["three"] == 1, "the chain ends while the first layer runs")
-    muster.say("go")
+    muster.release("go")
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
     assert [line["task"] for line in muster.traces("end")][-1] == "held"

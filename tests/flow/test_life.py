@@ -12,7 +12,7 @@ async def test_a_request_becomes_a_plan_tasks_results_and_one_answer(muster: Mus
     await muster.start("worker", "w1")
 
     request = await muster.submit(
-        [{"id": "a"}, {"id": "b"}, {"id": "c", "dependencies": ["a", "b"], "does": {"say": "both"}}]
+        [{"id": "a"}, {"id": "b"}, {"id": "c", "dependencies": ["a", "b"], "orders": {"output": "both"}}]
     )
     answer = await muster.answer(request)
 
@@ -26,7 +26,7 @@ async def test_a_failed_attempt_is_tried_again_with_a_revision_that_saw_the_erro
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
 
-    request = await muster.submit([{"id": "a", "does": {"fail": "the disk is full", "times": 1}}])
+    request = await muster.submit([{"id": "a", "orders": {"fail": "the disk is full", "times": 1}}])
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE
@@ -39,7 +39,7 @@ async def test_a_description_that_the_model_did_not_finish_is_not_taken(muster: 
     await muster.start("worker", "w1")
     model = Scripted(lambda _: Reply("half a descr", stop="length", usage=Usage(output_tokens=7)))
     async with supervising(muster, model):
-        request = await muster.submit([{"id": "a", "does": {"fail": "the disk is full", "times": 1}}])
+        request = await muster.submit([{"id": "a", "orders": {"fail": "the disk is full", "times": 1}}])
         answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE
@@ -51,10 +51,11 @@ async def test_a_worker_says_which_attempt_it_has_settled(muster: Muster) -> Non
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
 
-    request = await muster.submit([{"id": "a", "does": {"fail": "the disk is full", "times": 1}}])
+    request = await muster.submit([{"id": "a", "orders": {"fail": "the disk is full", "times": 1}}])
 
-    for settled in ("attempt 1  failed", "attempt 2  done"):
-        await muster.until(lambda line=settled: f"✓ result  {request}/a  {line}" in muster.said_by("w1"), settled)
+    for sign, settled in (("✗", "attempt 1  failed: the disk is full"), ("✓", "attempt 2  done")):
+        line = f"{sign} result  {request}/a  {settled}"
+        await muster.until(lambda line=line: line in muster.service_log("w1"), settled)
 
 
 async def test_three_strikes_end_a_task_and_what_depends_on_it_while_the_rest_goes_on(muster: Muster) -> None:
@@ -63,10 +64,10 @@ async def test_three_strikes_end_a_task_and_what_depends_on_it_while_the_rest_go
 
     request = await muster.submit(
         [
-            {"id": "bad", "does": {"fail": "never"}, "max_attempts": 2},
+            {"id": "bad", "orders": {"fail": "never"}, "max_attempts": 2},
             {"id": "after", "dependencies": ["bad"]},
             {"id": "last", "dependencies": ["after"]},
-            {"id": "good", "does": {"say": "fine"}},
+            {"id": "good", "orders": {"output": "fine"}},
         ]
     )
     answer = await muster.answer(request)
@@ -84,7 +85,7 @@ async def test_a_final_failure_is_not_tried_again(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
 
-    request = await muster.submit([{"id": "a", "does": {"fail": "no such thing", "final": True}}])
+    request = await muster.submit([{"id": "a", "orders": {"fail": "no such thing", "final": True}}])
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.FAILED
@@ -95,7 +96,7 @@ async def test_a_final_failure_is_not_tried_again(muster: Muster) -> None:
 async def test_cancel_stops_what_runs_and_what_waits(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1", "--slots", "1")
-    request = await muster.submit([{"id": "runs", "does": {"sleep": 60}}, {"id": "waits"}])
+    request = await muster.submit([{"id": "runs", "orders": {"sleep": 60}}, {"id": "waits"}])
     await muster.until(lambda: muster.executions(request)["runs"] == 1, "the first task runs")
 
     await muster.client.cancel(request, "changed my mind")
@@ -103,7 +104,7 @@ async def test_cancel_stops_what_runs_and_what_waits(muster: Muster) -> None:
 
     assert answer.status is AnswerStatus.CANCELLED
     assert "changed my mind" in answer.gaps
-    next_request = await muster.submit([{"id": "free", "does": {"say": "the slot is free"}}])
+    next_request = await muster.submit([{"id": "free", "orders": {"output": "the slot is free"}}])
     assert (await muster.answer(next_request)).text == "the slot is free"
     assert muster.executions(request) == {"runs": 1}
 
@@ -114,9 +115,9 @@ async def test_a_map_over_items_becomes_one_task_each_and_a_reduce(muster: Muste
 
     request = await muster.client.submit(
         map={
-            "template": {"description": '{"say": "{item}"}', "tag": "acting"},
+            "template": {"description": '{"output": "{item}"}', "tag": "scripted"},
             "items": ["x", "y", "z"],
-            "reduce": {"description": '{"say": "all three"}', "tag": "second"},
+            "reduce": {"description": '{"output": "all three"}', "tag": "second"},
         }
     )
     answer = await muster.answer(request)

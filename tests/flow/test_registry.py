@@ -14,10 +14,10 @@ from tests.harness import Muster
 
 
 async def test_the_card_of_a_worker_is_there_until_it_leaves(muster: Muster) -> None:
-    here = Registry(muster.bus, ["acting", "other"], slots=4, busy=lambda: 3)
+    here = Registry(muster.bus, ["scripted", "other"], slots=4, busy=lambda: 3)
 
     await here.start()
-    assert await live_workers(muster.bus) == [WorkerCard(name="eyes", tags=("acting", "other"), slots=4, busy=3)]
+    assert await live_workers(muster.bus) == [WorkerCard(name="observer", tags=("scripted", "other"), slots=4, busy=3)]
 
     await here.stop()
     assert await live_workers(muster.bus) == []
@@ -43,12 +43,12 @@ async def test_a_worker_that_cannot_register_says_so_once_until_it_can(
 
     js = muster.bus.nc.jetstream(timeout=5)
     await js.delete_key_value("workers")
-    here = Registry(muster.bus, ["acting"], 4, busy)
+    here = Registry(muster.bus, ["scripted"], 4, busy)
     await here.start()
     await muster.until(lambda: last >= 3, "three tries were in vain")
     assert warnings() == 1
 
-    await provision(muster.bus, Provisioning(lease_seconds=1, ack_wait_seconds=1), ["default"], ["acting"])
+    await provision(muster.bus, Provisioning(lease_seconds=1, ack_wait_seconds=1), ["default"], ["scripted"])
     await eventually(is_seen)
     seen = last
     await muster.until(lambda: last > seen, "it knows that it is seen")

@@ -7,16 +7,15 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from muster_bus.embedded import free_port
+from muster_testing.otlp import Collector
 from tests.flow.command_line import read_until
 from tests.harness import ROOT, Muster
-from tests.otlp import Collector
 
 LIMIT_SECONDS = 60
 PACKAGES = ("muster_supervisor", "muster_worker", "muster_coordinator")
@@ -37,7 +36,7 @@ def start(tmp_path: Path) -> Generator[Start]:
             process = subprocess.Popen(
                 [sys.executable, "-m", package, *arguments],
                 cwd=ROOT,
-                env={**CLEAN, "TEST_FOLDER": str(tmp_path), **env},
+                env={**CLEAN, "MUSTER_TEST_FOLDER": str(tmp_path), **env},
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -49,14 +48,6 @@ def start(tmp_path: Path) -> Generator[Start]:
     for process in started:
         with process:
             process.kill()
-
-
-@pytest_asyncio.fixture
-async def collector() -> AsyncGenerator[Collector]:
-    started = Collector()
-    await started.start()
-    yield started
-    await started.stop()
 
 
 async def test_services_started_as_modules_answer_a_request_and_trace_under_the_names_that_are_set(
@@ -71,7 +62,7 @@ async def test_services_started_as_modules_answer_a_request_and_trace_under_the_
     supervisor = start("muster_supervisor", "--name", "s1", OTEL_SERVICE_NAME="our-supervisor", **common)
     worker = start(
         "muster_worker",
-        *("--role", "acting", "--slots", "2", "--name", "w1"),
+        *("--role", "scripted", "--slots", "2", "--name", "w1"),
         MUSTER_LOG="json",
         MUSTER_HEALTH_PORT=str(health_port),
         OTEL_RESOURCE_ATTRIBUTES="service.name=our-worker",
@@ -83,7 +74,7 @@ async def test_services_started_as_modules_answer_a_request_and_trace_under_the_
 
     assert lines == ["supervisor/s1 is ready\n", '{"ready": "worker/w1"}\n', "coordinator/c1 is ready\n"]
     assert (await asyncio.to_thread(_get, f"http://127.0.0.1:{health_port}/readyz"))[0] == 200
-    body = {"plan": {"tasks": [{"id": "a", "tag": "acting", "description": "{}"}]}}
+    body = {"plan": {"tasks": [{"id": "a", "tag": "scripted", "description": "{}"}]}}
     request_id = await asyncio.to_thread(_post, f"http://127.0.0.1:{http_port}/v1/requests", body)
     _, answer = await asyncio.to_thread(_get, f"http://127.0.0.1:{http_port}/v1/requests/{request_id}/answer?wait=30")
     assert json.loads(answer)["status"] == "done"

@@ -5,19 +5,16 @@ import json
 import re
 import signal
 import urllib.request
-from collections.abc import AsyncGenerator
 from pathlib import Path
-
-import pytest_asyncio
 
 from muster_bus.embedded import free_port
 from muster_bus.telemetry import trace_id_of
 from muster_protocol.messages import AnswerStatus
+from muster_testing.otlp import Collector, ExportedSpan
 from tests.flow.command_line import Here
 from tests.harness import Muster
-from tests.otlp import Collector, Seen
 
-TASKS = [{"id": "a", "tag": "acting", "description": "{}"}, {"id": "b", "tag": "second", "description": "{}"}]
+TASKS = [{"id": "a", "tag": "scripted", "description": "{}"}, {"id": "b", "tag": "second", "description": "{}"}]
 UNDER_THE_REQUEST = {
     "process requests.{team}",
     "process requests.{team} > plan",
@@ -27,17 +24,9 @@ UNDER_THE_REQUEST = {
 }
 
 
-@pytest_asyncio.fixture
-async def collector() -> AsyncGenerator[Collector]:
-    started = Collector()
-    await started.start()
-    yield started
-    await started.stop()
-
-
 async def test_a_request_by_http_is_one_tree_of_spans_over_three_services(muster: Muster, collector: Collector) -> None:
     await muster.start("coordinator", "c1", env=collector.environment)
-    (address,) = re.findall(r"ready: (http://\S+)", muster.said_by("c1"))
+    (address,) = re.findall(r"ready: (http://\S+)", muster.service_log("c1"))
     await muster.start("supervisor", "s1", env=collector.environment)
     await muster.start("worker", "w1", env=collector.environment)
 
@@ -98,16 +87,16 @@ async def test_a_request_of_a_client_that_does_not_trace_is_one_tree_all_the_sam
 
 
 async def test_i8_a_supervisor_that_takes_over_goes_on_in_the_same_trace(muster: Muster, collector: Collector) -> None:
-    await muster.start("supervisor", "s1", "--grace", "1", env=collector.environment)
+    await muster.start("supervisor", "s1", grace_seconds=1, env=collector.environment)
     await muster.start("worker", "w1", env=collector.environment)
-    request = await muster.submit([{"id": "a", "does": {"until": "go"}}])
+    request = await muster.submit([{"id": "a", "orders": {"until": "go"}}])
     await muster.until(lambda: muster.executions(request)["a"] == 1, "the task was begun")
 
     muster.signal("s1", signal.SIGTERM)
     await muster.ended("s1")
     await muster.start("supervisor", "s2", env=collector.environment)
     await muster.until_log(request, lambda state: state.owner == "s2")
-    muster.say("go")
+    muster.release("go")
     answer = await muster.answer(request)
     await muster.until(lambda: _count(collector, "process requests.{team}") == 2, "both supervisors' spans came")
     await muster.until(lambda: _count(collector, "process tasks.{tag}") == 1, "the worker's span came")
@@ -179,16 +168,16 @@ async def _until_exported(muster: Muster, collector: Collector) -> None:
     await muster.until(lambda: _count(collector, "process tasks.{tag}") == 2, "the worker's spans came")
 
 
-def _roots(spans: list[Seen]) -> list[Seen]:
+def _roots(spans: list[ExportedSpan]) -> list[ExportedSpan]:
     ids = {span.id for span in spans}
     return [span for span in spans if span.parent not in ids]
 
 
-def _paths(spans: list[Seen], top: str) -> set[str]:
+def _paths(spans: list[ExportedSpan], top: str) -> set[str]:
     """Every span by its way down from the top; what the web framework adds above that is its own."""
     by_id = {span.id: span for span in spans}
 
-    def path(span: Seen) -> str:
+    def path(span: ExportedSpan) -> str:
         above = by_id.get(span.parent)
         return f"{path(above)} > {span.name}" if above is not None and span.name != top else span.name
 

@@ -3,7 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from tests.bus.broker_tools import api, until
+from muster_testing import until
+from tests.bus.broker_tools import api
 from tests.flow.command_line import Here, plan
 from tests.harness import Muster
 
@@ -11,7 +12,7 @@ from tests.harness import Muster
 async def test_a_log_that_cannot_be_read_ends_the_watch_and_not_the_request(muster: Muster, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     here = Here(tmp_path / "here", MUSTER_NATS_URL=muster.broker.url)
-    (here.folder / "plan.json").write_text(plan(("a", "acting")))
+    (here.folder / "plan.json").write_text(plan(("a", "scripted")))
     with here.start("submit", "--plan", "plan.json", "--team", "default") as follower:
         await until(lambda: "request " in here.said("submit"), "it was sent")
         await api(muster.bus, "STREAM.DELETE.RESULTS")

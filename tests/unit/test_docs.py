@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from muster_agent.models.port import Price
-from muster_agent.team.file import FunctionRole, Limits, ModelRole, SupervisorSpec, Team
+from muster_agent.team.schema import FunctionRole, Limits, ModelRole, SupervisorSpec, Team
 from muster_bus.topology import Provisioning, streams
 from muster_cli.arguments.parser import COMMANDS, EPILOG, parser
 from muster_coordinator.api.app import INDEX

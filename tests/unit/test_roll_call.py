@@ -17,8 +17,8 @@ def pytest_runtest_protocol(item):
 """
 
 
-@pytest.mark.parametrize(("passed_over", "code"), [("test_b", 1), ("nobody", 0)])
-def test_a_collected_test_that_reports_nothing_fails_the_run(tmp_path: Path, passed_over: str, code: int):
+@pytest.mark.parametrize(("passed_over", "code"), [("test_b", 2), ("nobody", 0)])
+def test_a_collected_test_that_reports_nothing_interrupts_the_run(tmp_path: Path, passed_over: str, code: int):
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_two.py").write_text(TESTS)
     (tmp_path / "conftest.py").write_text(PASSED_OVER.format(name=passed_over))

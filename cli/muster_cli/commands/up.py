@@ -8,8 +8,9 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from muster_agent.team.file import Team, load_team
+from muster_agent.team.file import load_team
 from muster_agent.team.lookup import find_team_file
+from muster_agent.team.schema import Team
 from muster_bus import telemetry, topology
 from muster_bus.background import supervised
 from muster_bus.connection import Bus

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from muster_agent.team.file import Team
+from muster_agent.team.schema import Team
 from muster_cli.local.folder import Address, command
 
 WELCOME = """\

@@ -1,1 +1,1 @@
-"""Who thinks: team files, the model port and its three models, the tools and the loop between them."""
+"""What a role and a supervisor work with: team files, models, tools, and the loop between model and tools."""

@@ -1,4 +1,4 @@
-"""What an attempt may still spend, and how long a model's next answer may be for it."""
+"""Limits what an attempt may spend, by limiting the length of the model's next answer."""
 
 import json
 from dataclasses import asdict, dataclass, field, replace
@@ -9,7 +9,7 @@ from muster_agent.models.port import NOTHING, Ask, Model
 from muster_protocol.errors import Misconfigured
 from muster_protocol.messages import Usage
 
-MIN_ANSWER_TOKENS = 128  # less than this is a sentence cut off in the middle
+MIN_ANSWER_TOKENS = 128  # a shorter answer ends in the middle of a sentence
 _CHARACTERS_PER_TOKEN = 3  # an estimate on the safe side: English has about four
 
 
@@ -23,7 +23,7 @@ class Limit:
 
 @dataclass(slots=True)
 class Meter:
-    """What may be spent, and what was; it outlives an error, so that failures are charged too."""
+    """What may be spent and what was spent; kept outside the loop, so that failed attempts are charged too."""
 
     limit: Limit = Limit()
     usage: Usage = NOTHING
@@ -31,7 +31,7 @@ class Meter:
 
 
 def within_budget(ask: Ask, model: Model, spent: Usage, limit: Limit) -> Ask:
-    """The same ask with an answer no longer than what is left can pay for; an error when nothing useful fits."""
+    """The same ask with an answer that the rest of the budget can pay for; an error if no useful one can be paid."""
     if not model.is_llm or (limit.tokens is None and limit.usd is None):
         return ask
     asked = estimated_tokens(ask)
@@ -39,7 +39,7 @@ def within_budget(ask: Ask, model: Model, spent: Usage, limit: Limit) -> Ask:
     if limit.tokens is not None:
         affordable = min(affordable, limit.tokens - spent.tokens - asked)
     if limit.usd is not None:
-        affordable = min(affordable, _for_money(model, asked, limit.usd - spent.usd, affordable))
+        affordable = min(affordable, _tokens_for_usd(model, asked, limit.usd - spent.usd, affordable))
     if affordable < MIN_ANSWER_TOKENS:
         raise OutOfBudget(
             f"the budget is used up: spent {spent.tokens:,} of {_shown(limit.tokens)} tokens and {spent.usd:.4f} of "
@@ -49,14 +49,14 @@ def within_budget(ask: Ask, model: Model, spent: Usage, limit: Limit) -> Ask:
 
 
 def estimated_tokens(ask: Ask) -> int:
-    """About how many tokens the ask itself costs, rather too many than too few."""
+    """About how many tokens the ask itself costs; an overestimate rather than an underestimate."""
     parts = [asdict(ask.brief), *(asdict(tool) for tool in ask.tools)]
     for turn in ask.transcript:
         parts += [{"native": str(turn.reply.native or turn.reply.text)}, *(asdict(output) for output in turn.outputs)]
     return len(json.dumps(parts, default=str, ensure_ascii=False)) // _CHARACTERS_PER_TOKEN
 
 
-def _for_money(model: Model, asked: int, usd_left: float, wanted: int) -> int:
+def _tokens_for_usd(model: Model, asked: int, usd_left: float, wanted: int) -> int:
     if model.price is None:
         raise Misconfigured(f"a budget in USD needs the price of {model.name}; add it to the team file under prices")
     for_answer = usd_left - model.price.usd(asked, 0)

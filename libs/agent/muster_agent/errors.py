@@ -1,4 +1,4 @@
-"""What can go wrong while a model works, each under the fate that it decides.
+"""What can go wrong while a model works; the base class says whether another attempt may help.
 
 Retryable
 ├── ModelAway    the provider is busy, limited or unreachable

@@ -1,4 +1,4 @@
-"""A team's functions, for roles and for tools: found by `package.module:function`, called so that none holds us up."""
+"""Loads a team's functions, for roles and tools, by `package.module:function`, and calls them without blocking."""
 
 import asyncio
 import contextvars
@@ -18,17 +18,17 @@ from muster_protocol.errors import Invalid
 from muster_protocol.messages import Output
 
 
-def _nobody(*_: object) -> None:
-    """Nobody listens."""
+def _ignore(*_: object) -> None:
+    """Publish nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a role sees beside its task: the outputs that it depends on, and whom it may tell how it goes."""
+    """What a role gets beside its task: the outputs that it depends on, and functions that publish how it goes."""
 
     outputs: Mapping[str, Output]
-    progress: Callable[[str], None] = _nobody
-    tool_used: Callable[[str, float, str | None], None] = _nobody
+    progress: Callable[[str], None] = _ignore
+    tool_used: Callable[[str, float, str | None], None] = _ignore
 
 
 def load_function(path: str, folder: Path) -> Callable[..., Any]:
@@ -37,12 +37,12 @@ def load_function(path: str, folder: Path) -> Callable[..., Any]:
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
         importlib.invalidate_caches()
-    _check_not_another(module_name.partition(".")[0], folder)
+    _check_same_module(module_name.partition(".")[0], folder)
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
         raise Invalid(f"cannot import {module_name!r}: {error}", path) from error
-    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
+    except (Exception, SystemExit) as error:  # importing a module runs its code, which may raise anything
         raise Invalid(f"cannot import {module_name!r}: {type(error).__name__}: {error}", path) from error
     function = getattr(module, name, None)
     if not callable(function):
@@ -51,15 +51,15 @@ def load_function(path: str, folder: Path) -> Callable[..., Any]:
 
 
 async def call(function: Callable[..., Any], *arguments: object, **named: object) -> Any:
-    """What it returns: an async one runs here, a plain one in a thread, and what that leaves to await is awaited."""
+    """Call a function and return its output: an async one in the event loop, a plain one in a thread."""
     if inspect.iscoroutinefunction(function):
         return await function(*arguments, **named)
     output = await _in_thread(partial(function, *arguments, **named))
-    return await output if inspect.isawaitable(output) else output
+    return await output if inspect.isawaitable(output) else output  # a plain function may return a coroutine
 
 
 async def _in_thread(function: Callable[[], Any]) -> Any:
-    """Call it in a thread of its own, one that holds up neither the next function nor the end of the process."""
+    """Call it in a daemon thread of its own: if it hangs, other functions and the end of the process do not wait."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()
@@ -77,17 +77,17 @@ async def _in_thread(function: Callable[[], Any]) -> Any:
         output, raised = None, None
         try:
             output = context.run(function)
-        except BaseException as error:  # noqa: BLE001 - whatever it raises is the function's failure
+        except BaseException as error:  # noqa: BLE001 - whatever it raises goes to the caller
             raised = error
-        with suppress(RuntimeError):  # the loop is gone, and with it whoever waited
+        with suppress(RuntimeError):  # the loop is closed, and the caller with it
             loop.call_soon_threadsafe(settle, output, raised)
 
     threading.Thread(target=call, daemon=True).start()
     return await done
 
 
-def _check_not_another(package: str, folder: Path) -> None:
-    """Two teams may both bring a `roles.py`; in one process the second would silently get the first one's."""
+def _check_same_module(package: str, folder: Path) -> None:
+    """Refuse a module whose name is taken: two teams with a `roles.py` each would share the first one."""
     beside = next((p for p in (folder / f"{package}.py", folder / package / "__init__.py") if p.is_file()), None)
     spec = importlib.util.find_spec(package) if beside else None
     if beside and spec and spec.origin and Path(spec.origin).resolve() != beside.resolve():

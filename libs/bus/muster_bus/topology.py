@@ -269,19 +269,3 @@ async def has_message(bus: Bus, stream: str, sequence: int) -> bool:
     except (TimeoutError, NatsError):
         return True
     return True
-
-
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """How much waits in a consumer, and how much is being worked on."""
-
-    waiting: int
-    working: int
-
-
-async def backlog(bus: Bus, stream: str, consumer: str) -> Backlog | None:
-    try:
-        info = await bus.nc.jetstream(timeout=2).consumer_info(stream, consumer)
-    except (TimeoutError, NatsError):
-        return None
-    return Backlog(info.num_pending or 0, info.num_ack_pending or 0)

@@ -13,7 +13,7 @@ from muster_bus.arguments import add_name, add_team_file
 from muster_bus.process import run_command
 
 if TYPE_CHECKING:
-    from muster_agent.team.file import Team
+    from muster_agent.team.schema import Team
     from muster_bus.connection import Bus
     from muster_bus.settings import Settings
     from muster_supervisor.supervisor import Supervisor
@@ -48,7 +48,7 @@ def make_supervisor(
     bus: "Bus", team: "Team", model_env: Mapping[str, str], show: Callable[[str], object]
 ) -> "Supervisor":
     """A supervisor with the team's model; `show` gets what a person should know about that model."""
-    from muster_agent.models.port import choose_model
+    from muster_agent.models.choose import choose_model
     from muster_supervisor.supervisor import Supervisor
 
     model = choose_model(team.supervisor.model, model_env, team.prices, team.supervisor.offline_seconds)

@@ -1,6 +1,6 @@
-"""What to do next about a request: the state and the time in, steps out; no clock, no chance, no I/O.
+"""Decides what to do next about a request: state and time in, steps out; no clock, no randomness, no I/O.
 
-`due` changes nothing but what time has changed already: `RequestState.advance` moves the timers that have run out.
+`due` changes one thing in the state: `RequestState.advance` moves the timers that have run out.
 """
 
 import hashlib
@@ -11,15 +11,13 @@ from itertools import islice
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
 
-RETRY_SECONDS = 0.5  # before the second attempt; doubles with each further one
-MAX_RETRY_SECONDS = 30.0
-MAX_RESERVE_SECONDS = 5.0  # the most time that is kept back before a deadline to compose the answer
-MIN_USD = 1e-6  # less is what rounding left, and buys nothing
+MAX_RESERVE_SECONDS = 5.0  # the most that is kept back before a deadline to compose the answer
+MIN_USD = 1e-6  # less is a rounding error and pays for nothing
 
 
 @dataclass(frozen=True, slots=True)
 class MakePlan:
-    """There is no plan yet."""
+    """Make the plan: there is none yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class DispatchTasks:
 
 @dataclass(frozen=True, slots=True)
 class Refine:
-    """Write a better description for the next attempt of a task, in view of the error."""
+    """Write a better description for the next attempt of a failed task, knowing the error."""
 
     task_id: str
     attempt: int
@@ -40,7 +38,7 @@ class Refine:
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """No result came by the attempt's timeout: record that it failed."""
+    """Record that an attempt failed: no result came by its timeout."""
 
     task_id: str
     attempt: int
@@ -48,11 +46,11 @@ class Expire:
 
 @dataclass(frozen=True, slots=True)
 class GiveAnswer:
-    """Nothing is left to wait for, or waiting is over."""
+    """Write the answer: nothing is left to wait for, or there is no time or money left."""
 
     status: AnswerStatus
     reason: str
-    is_plain: bool = False  # composed without a model: the last resort of a request that keeps failing
+    is_plain: bool = False  # composed without a model, which may be what fails
 
 
 Step = MakePlan | DispatchTasks | Refine | Expire | GiveAnswer
@@ -83,14 +81,14 @@ def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE) -> li
     attempts = tuple(_dispatchable(state, now, allowance))
     if attempts:
         steps.append(DispatchTasks(attempts))
-    steps.extend(_refinements(state, now))  # last: a model thinks meanwhile, and its cost is not in the reservations
+    steps.extend(_refinements(state, now))  # last: a model is slow, and its cost is not reserved
     if not steps and state.ready and not state.in_flight:
         return [GiveAnswer(status_of(state), "the budget is used up")]
     return steps
 
 
 def next_time(state: RequestState) -> float | None:
-    """When `due` can next say something new though no entry comes."""
+    """When `due` may next return something new although no entry comes."""
     times = [time for time in (state.next_timer(), last_moment(state)) if time is not None]
     return min(times, default=None)
 
@@ -103,25 +101,20 @@ def last_moment(state: RequestState) -> float | None:
 
 
 def status_of(state: RequestState) -> AnswerStatus:
-    """What the work has come to by now."""
+    """The status of an answer that is given now."""
     done = sum(task.status == "done" for task in state.tasks.values())
     if not done:
         return AnswerStatus.FAILED
     return AnswerStatus.DONE if done == len(state.tasks) else AnswerStatus.PARTIAL
 
 
-def retry_delay(request_id: str, task_id: str, attempt: int) -> float:
-    """Doubles with each attempt; the jitter is the attempt's hash, so that a takeover computes the same."""
-    digest = hashlib.sha256(f"{request_id}.{task_id}.{attempt}".encode()).digest()
-    jitter = 0.75 + digest[0] / 255 / 2
-    return min(MAX_RETRY_SECONDS, RETRY_SECONDS * 2 ** (attempt - 2)) * jitter
-
-
 def timed_out(task_id: str, timeout_seconds: float) -> Failure:
+    """The failure of an attempt that gave no result in time."""
     return Failure(error_class="timeout", message=f"{task_id} gave no result within {timeout_seconds:g} s")
 
 
 def _ending(state: RequestState, now: float) -> GiveAnswer | None:
+    """The answer, if the request was cancelled, is complete, or has no time left."""
     if state.cancelled is not None:
         by = state.cancelled.reason or f"cancelled by {state.cancelled.by}"
         return GiveAnswer(AnswerStatus.CANCELLED, by)
@@ -134,13 +127,14 @@ def _ending(state: RequestState, now: float) -> GiveAnswer | None:
 
 
 def _refinements(state: RequestState, now: float) -> Iterator[Refine]:
+    """One for each failed task that may be tried again."""
     for task_id in state.awaiting_retry:
         attempt = len(state.tasks[task_id].attempts) + 1
         yield Refine(task_id, attempt, now + retry_delay(state.request_id, task_id, attempt))
 
 
 def _dispatchable(state: RequestState, now: float, allowance: Allowance) -> Iterator[Reservation]:
-    """The ready tasks that fit: tasks in flight, tokens and money."""
+    """The next attempts of ready tasks, as many as fit: tasks in flight, tokens and money."""
     plan_entry = state.plan_entry
     assert plan_entry is not None
     tokens_left = _left(plan_entry.budget.tokens, state.usage.tokens + state.tokens_set_aside)
@@ -163,10 +157,22 @@ def _dispatchable(state: RequestState, now: float, allowance: Allowance) -> Iter
 
 
 def _timeout(state: RequestState, timeout_seconds: float, now: float) -> float:
-    """Never longer than the request itself has."""
+    """The attempt's timeout, but no longer than the request itself has."""
     moment = last_moment(state)
     return timeout_seconds if moment is None else max(0.001, min(timeout_seconds, moment - now))
 
 
 def _left(limit: float | None, used: float) -> float | None:
+    """What is left of a limit; None when there is none."""
     return None if limit is None else limit - used
+
+
+RETRY_SECONDS = 0.5  # before the second attempt; doubles with each further one
+MAX_RETRY_SECONDS = 30.0
+
+
+def retry_delay(request_id: str, task_id: str, attempt: int) -> float:
+    """Seconds before an attempt: doubled each time; the jitter is a hash, so that a takeover computes the same."""
+    digest = hashlib.sha256(f"{request_id}.{task_id}.{attempt}".encode()).digest()
+    jitter = 0.75 + digest[0] / 255 / 2
+    return min(MAX_RETRY_SECONDS, RETRY_SECONDS * 2 ** (attempt - 2)) * jitter

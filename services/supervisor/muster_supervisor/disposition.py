@@ -1,4 +1,4 @@
-"""What becomes of a request whose log is not empty, before anybody attends it."""
+"""What becomes of a delivered request whose log is not empty. `classify` only looks; the caller acts."""
 
 from enum import Enum
 
@@ -11,19 +11,19 @@ from muster_supervisor.owner import Owner
 class Disposition(Enum):
     """What to do with a delivery."""
 
-    OURS = "attend it"
-    SETTLED = "nothing to do: ack it"
-    STALE = "somebody holds a later delivery: say nothing"
+    OURS = "supervise it"
+    SETTLED = "answered, or a copy of a request that is supervised: acknowledge it"
+    REUSED = "the id belongs to another request: report it and acknowledge it"
+    STALE = "another supervisor holds a later delivery: leave it alone"
 
 
 async def classify(owner: Owner) -> Disposition:
-    """Answered already, a second copy of what another supervisor attends, an id used before, or ours."""
+    """Compare the delivery with the log, which was read just now."""
     state, delivery = owner.state, owner.delivery
     if not state.request_hash and state.answer is None:
         return Disposition.OURS
     if (state.answer.request_hash if state.answer else state.request_hash) != owner.request_hash:
-        await report_reuse(owner, delivery)
-        return Disposition.SETTLED
+        return Disposition.REUSED
     if state.answer is not None:
         return Disposition.SETTLED
     if state.owner is None:
@@ -35,7 +35,6 @@ async def classify(owner: Owner) -> Disposition:
 
 
 async def report_reuse(owner: Owner, delivery: Delivery) -> None:
-    """The same id with another body: the first one's answer stands."""
+    """Report a request whose id was used before with another body: the answer to the first one stands."""
     reason = f"id: {owner.request_id} was used before for another request; its answer stands"
-    source = Source.of(delivery)
-    await owner.bus.report(reason, source, request_id=owner.request_id)
+    await owner.bus.report(reason, Source.of(delivery), request_id=owner.request_id)

@@ -1,18 +1,18 @@
-"""Is this plan one that the team can carry out? And if so: which role does each task? Pure, and linear in the plan."""
+"""What is wrong with a plan: findings, of which an error keeps it from running. Pure, and linear in the plan."""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from muster_agent.team.file import Role, Team
+from muster_agent.team.schema import Team
 from muster_protocol.fields import nearest
 from muster_protocol.messages import Budget
 from muster_protocol.plan import MAX_TASKS, Plan, TaskSpec, cycle_in, needs_of
-from muster_protocol.subjects import as_id
+from muster_supervisor.routing import Matching, copy_id, matcher
 
-MAX_FINDINGS = 20  # of errors: whoever has more mends these first
+MAX_FINDINGS = 20  # errors in one answer: more would hide the first ones
 _VAGUE = re.compile(
     r"(please )?(analy[sz]e|process|handle|do|check|work on|use|look at)( the| this| that| all)?"
     r" (data|it|task|work|stuff|things?|results?|information|input)\.?"
@@ -21,7 +21,7 @@ _VAGUE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something about a plan. An error keeps it from running."""
+    """Something to say about a plan; an error keeps the plan from running, a warning does not."""
 
     level: Literal["error", "warning"]
     where: str
@@ -31,12 +31,9 @@ class Finding:
         return f"{self.where}: {self.text}"
 
 
-Matching = Callable[[TaskSpec], tuple[Role, ...]]
-
-
 def lint(plan: Plan, team: Team, budget: Budget | None = None, num_tasks: int | None = None) -> list[Finding]:
     """All errors (at most twenty), then the warnings."""
-    matching = _matcher(team)
+    matching = matcher(team)
     findings = _id_findings(plan)
     if not findings:
         findings = [*_cycle_findings(plan), *_route_findings(plan, team, matching)]
@@ -46,53 +43,12 @@ def lint(plan: Plan, team: Team, budget: Budget | None = None, num_tasks: int | 
 
 
 def errors(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings that keep a plan from running."""
     return [finding for finding in findings if finding.level == "error"]
 
 
-def route(plan: Plan, team: Team) -> Plan:
-    """The same plan with one concrete tag for each task; a broadcast becomes one task for each matching role."""
-    matching = _matcher(team)
-    timeouts = {role.name: role.timeout_seconds for role in team.roles if role.timeout_seconds is not None}
-    if not timeouts and all(task.tag and not task.broadcast for task in plan.tasks):
-        return plan
-    copies = {task.id: tuple(_copy_id(task, role) for role in matching(task)) for task in plan.tasks if task.broadcast}
-    tasks: list[TaskSpec] = []
-    for task in plan.tasks:
-        needs = tuple(dict.fromkeys(new for old in task.dependencies for new in copies.get(old, (old,))))
-        for role in matching(task) if task.broadcast else matching(task)[:1]:
-            update: dict[str, Any] = {
-                "id": _copy_id(task, role) if task.broadcast else task.id,
-                "tag": role.name if task.broadcast or not task.tag else task.tag,
-                "match_all": (),
-                "match_some": (),
-                "broadcast": False,
-                "dependencies": needs,
-                "timeout_seconds": task.timeout_seconds or timeouts.get(role.name),
-            }
-            tasks.append(task.model_copy(update=update))
-    return plan.model_copy(update={"tasks": tuple(tasks)})
-
-
-def _matcher(team: Team) -> Matching:
-    """Which roles a task may go to; each combination of tags is worked out once."""
-    known: dict[tuple[object, ...], tuple[Role, ...]] = {}
-
-    def matching(task: TaskSpec) -> tuple[Role, ...]:
-        key = (task.tag, task.match_all, task.match_some)
-        if key not in known:
-            needed = (task.tag, *task.match_all) if task.tag else task.match_all
-            known[key] = team.roles_matching(needed, task.match_some)
-        return known[key]
-
-    return matching
-
-
-def _copy_id(task: TaskSpec, role: Role) -> str:
-    return as_id(f"{task.id}-{role.name}")
-
-
 def _id_findings(plan: Plan) -> list[Finding]:
-    """Ids that are there twice, and dependencies on ids that are not there."""
+    """Ids that several tasks have, and dependencies on ids that no task has."""
     counts = Counter(task.id for task in plan.tasks)
     found = [
         Finding("error", f"tasks.{task_id}", f"{count} tasks have this id")
@@ -115,7 +71,7 @@ def _cycle_findings(plan: Plan) -> list[Finding]:
 
 
 def _route_findings(plan: Plan, team: Team, matching: Matching) -> list[Finding]:
-    """Each combination of tags is looked at once, however many tasks have it."""
+    """Tasks that no role matches; each combination of tags is checked once, however many tasks have it."""
     known = set(team.tags)
     faults: dict[tuple[object, ...], tuple[str, str]] = {}
     found: list[Finding] = []
@@ -132,7 +88,7 @@ def _route_findings(plan: Plan, team: Team, matching: Matching) -> list[Finding]
 
 
 def _route_fault(task: TaskSpec, team: Team, known: set[str], matching: Matching) -> tuple[str, str]:
-    """The field and the reason why nobody can be found for a task; both empty when somebody can."""
+    """The field and the reason why no role can get a task; both empty when a role can."""
     tags = ((task.tag,) if task.tag else ()) + task.match_all + task.match_some
     unknown = [tag for tag in tags if tag not in known]
     if task.tag and (task.match_all or task.match_some):
@@ -152,9 +108,9 @@ def _tags(team: Team) -> str:
 
 
 def _size_findings(plan: Plan, budget: Budget, matching: Matching) -> list[Finding]:
-    """Counted after broadcasts are unfolded, because that is what runs."""
+    """Too many tasks, or one id twice, counted after broadcasts are unfolded: the copies are what runs."""
     ids = [task.id for task in plan.tasks if not task.broadcast]
-    ids += [_copy_id(task, role) for task in plan.tasks if task.broadcast for role in matching(task)]
+    ids += [copy_id(task, role) for task in plan.tasks if task.broadcast for role in matching(task)]
     most = min(MAX_TASKS, budget.tasks or MAX_TASKS)
     if len(ids) > most:
         return [Finding("error", "tasks", f"the plan has {len(ids):,} tasks; the request may have {most:,}")]

@@ -1,4 +1,4 @@
-"""The owner of a request: its lease, its term in the log, and the rule that nothing is written without both."""
+"""The owner of a request: its lease and its term in the log; nothing is written without both."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from muster_agent.models.port import Model
-from muster_agent.team.file import Team
+from muster_agent.team.schema import Team
 from muster_bus.background import supervised
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, Lease
@@ -18,21 +18,20 @@ from muster_supervisor.decide import last_moment
 
 log = logging.getLogger("muster.supervisor")
 
-
-NOTE_SECONDS = 0.05  # a note takes a millisecond; a broker that is slower must not hold up an answer
+BACKGROUND_SECONDS = 0.05  # an entry is written in a millisecond; a slower broker must not delay the answer
 
 
 class LeaseLost(Exception):
-    """The broker may have given the request to somebody else: write nothing."""
+    """The broker may have given the request to another supervisor: write nothing."""
 
 
 class Superseded(Exception):
-    """A later owner has taken the request."""
+    """Another supervisor has taken the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a supervisor works with."""
+    """What all requests of a supervisor share."""
 
     bus: Bus
     team: Team
@@ -54,11 +53,12 @@ class Owner:
         self.log = RequestLog(resources.bus, request_id, delivery.headers)
         self.term = 0
         self.planning_error = ""  # why there is no plan yet
-        self.spent = Usage()  # on plans that came to nothing: in no log entry, but paid
+        self.spent = Usage()  # on plans that were refused: in no log entry, but paid
         self._deadline = delivery.time + (request.deadline_seconds or resources.team.limits.deadline_seconds)
         self.publishing: set[str] = set()  # tasks whose message is not stored yet
+        self.refining: set[str] = set()  # tasks whose next description is being written
         self._background: set[asyncio.Task[None]] = set()
-        self._broken: Exception | None = None
+        self._background_error: Exception | None = None
 
     @property
     def request_id(self) -> str:
@@ -70,7 +70,7 @@ class Owner:
 
     @property
     def deadline(self) -> float:
-        """The log's, once it has one: a copy of the request that came later does not prolong it."""
+        """The log's, once it has one: a second copy of the request does not extend it."""
         return self.state.deadline or self._deadline
 
     @property
@@ -85,20 +85,20 @@ class Owner:
         return self.bus.clock.now()
 
     def seconds_left(self) -> float:
-        """Until work must end: the moment at which `due` says so."""
+        """How long work may go on: until the moment at which `due` ends it."""
         return max(0.0, (last_moment(self.state) or self.deadline) - self.now())
 
     def check(self) -> None:
-        """Raise unless the request is still ours, and nothing that is done beside the loop has broken."""
-        if self._broken is not None:
-            raise RuntimeError("what was done beside the loop broke") from self._broken
+        """Raise unless the request is still ours and no background task has failed."""
+        if self._background_error is not None:
+            raise RuntimeError("a background task failed") from self._background_error
         if self.term and self.state.term != self.term:
             raise Superseded
         if not self.lease.is_held:
             raise LeaseLost
 
     async def take_first(self) -> bool:
-        """Begin the first term of a request whose log is empty, in one write; False: the log, now read, is not."""
+        """Begin the first term of a request in one write; False: its log is not empty, and was read."""
         if not self.lease.is_held:
             raise LeaseLost
         if not await self.log.compare_and_set(self._taken(), term=0):
@@ -107,7 +107,7 @@ class Owner:
         return True
 
     async def take(self) -> None:
-        """Begin a term: append `taken` and fold everything up to it. Start and takeover are the same."""
+        """Begin a term: append `taken` and fold everything up to it, at the start as in a takeover."""
         if not self.lease.is_held:
             raise LeaseLost
         instance, delivery = self.bus.sender.instance, self.delivery
@@ -115,51 +115,54 @@ class Owner:
         self.term = await self.log.append(self._taken(), message_id=message_id)
 
     async def hand_back(self, delay_seconds: float) -> None:
-        """End the term cleanly; the note tells a later reader that this take was not fruitless."""
+        """End the term and return the request; the entry says that this take does not count as unproductive."""
         await self.append(self._taken(handed_back=True), f"{self.request_id}.back.{self.term}")
         self.lease.hand_back(delay_seconds)
         log.info("← request %s  handed back", self.request_id)
 
     async def record_survival(self) -> None:
-        """Taken by us once more: we outlived the take before, so it was not in vain, and nothing here is poison."""
+        """Record that we survived our own earlier take, so that it does not count as unproductive."""
         before = self._taken(handed_back=True).model_copy(update={"delivery": self.delivery.number - 1})
-        await self.log.append(before, message_id=f"{self.request_id}.lived.{self.term}")  # of no term: we still own it
+        # Without a term: under ours it would end our term.
+        await self.log.append(before, message_id=f"{self.request_id}.lived.{self.term}")
 
     async def append(self, body: LogBody, message_id: str) -> int:
-        """Write under our term; the fold ignores it if somebody else has the request by now."""
+        """Write under our term; the fold ignores the entry if another supervisor has the request by now."""
         self.check()
         return await self.log.append(body, message_id=message_id, term=self.term)
 
     async def compare_and_set(self, body: PlanRecorded | Answer) -> bool:
+        """Write under our term if nothing came after what was read; False: something did, and was read."""
         self.check()
         return await self.log.compare_and_set(body, term=self.term)
 
     def in_background(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do something that no step waits for; it ends with the term."""
-        task = supervised(self._quietly(work), f"what is done beside {self.request_id}")
+        """Run something that no step waits for; it is cancelled when the run ends."""
+        task = supervised(self._run_background(work), f"request {self.request_id}: a background task")
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
     async def finish_background(self) -> None:
-        """Let what is being written land: an answer that meets it would be refused and written again."""
+        """Wait a moment for writes under way: each of them would make an answer lose its compare-and-set."""
         if self._background:
-            await asyncio.wait(self._background, timeout=NOTE_SECONDS)
+            await asyncio.wait(self._background, timeout=BACKGROUND_SECONDS)
 
     async def close(self) -> None:
-        for in_background in self._background:
-            in_background.cancel()
+        """Cancel what runs in the background and stop following the log."""
+        for task in self._background:
+            task.cancel()
         await self.log.close()
 
-    async def _quietly(self, work: Callable[[], Awaitable[None]]) -> None:
-        """What cannot be written any more is not missed: the next owner finds out by itself."""
+    async def _run_background(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Log what could not be written, since the next owner will do it; any other error ends the run."""
         try:
             await work()
         except (LeaseLost, Superseded) as end:
-            log.debug("… request %s  not written: %s", self.request_id, type(end).__name__)
+            log.debug("… request %s: a background task ended: %s", self.request_id, type(end).__name__)
         except MusterError as error:
-            log.warning("… request %s  not written: %s", self.request_id, error)
+            log.warning("… request %s: a background task could not write: %s", self.request_id, error)
         except Exception as error:
-            self._broken = error
+            self._background_error = error
             self.log.wake()
             raise
 

@@ -1,4 +1,7 @@
-"""From a request to a plan that the team can carry out: given, unfolded from a map, or made by a model."""
+"""Makes the plan of a request: the one that was given, a map unfolded, or a draft by a model; checked and routed.
+
+It knows neither the log nor the lease: `steps/plan.py` records what is made here.
+"""
 
 from dataclasses import replace
 
@@ -7,18 +10,19 @@ from pydantic import ValidationError
 from muster_agent.budget import Limit, within_budget
 from muster_agent.models.port import NOTHING, Ask, Model, PlanBrief, require_complete
 from muster_agent.models.retry import ask_with_retry
-from muster_agent.team.file import Team
+from muster_agent.team.schema import Team
 from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.fields import check_supported
 from muster_protocol.messages import Request, Usage
 from muster_protocol.plan import MAX_DEPENDENCIES, MAX_TASKS, Plan, unfold
-from muster_supervisor.lint import Finding, errors, lint, route
+from muster_supervisor.lint import Finding, errors, lint
+from muster_supervisor.routing import route
 
 MAX_PLAN_TOKENS = 16_384  # some 150 tasks; a longer list is better asked for as a map
 
 
 class Unplannable(Invalid):
-    """No plan came of the request; `usage` is what trying cost."""
+    """No plan could be made for the request; `usage` is what the attempts cost."""
 
     def __init__(self, reason: str, where: str, usage: Usage) -> None:
         super().__init__(reason, where)
@@ -26,7 +30,7 @@ class Unplannable(Invalid):
 
 
 async def make_plan(request: Request, team: Team, model: Model) -> tuple[Plan, Usage, tuple[str, ...]]:
-    """The plan with a tag for every task, what it cost to make, and what is odd about it."""
+    """The plan with a tag for every task, what it cost to make, and the warnings about it."""
     check_supported(request)
     match request:
         case Request(plan=Plan() as plan):
@@ -60,6 +64,7 @@ async def _by_model(request: Request, team: Team, model: Model) -> tuple[Plan, U
 
 
 async def _draft(brief: PlanBrief, model: Model, spent: Usage, limit: Limit) -> tuple[str, Usage]:
+    """The model's plan as text, and what has been spent by then."""
     ask = within_budget(Ask(brief, max_tokens=MAX_PLAN_TOKENS), model, spent, limit)
     reply = await ask_with_retry(model, ask)
     try:
@@ -69,6 +74,7 @@ async def _draft(brief: PlanBrief, model: Model, spent: Usage, limit: Limit) -> 
 
 
 def _mistakes(draft: str, request: Request, team: Team) -> list[str]:
+    """What is wrong with a draft, in words for the model."""
     try:
         plan = Plan.model_validate_json(draft)
     except ValidationError as error:
@@ -77,6 +83,7 @@ def _mistakes(draft: str, request: Request, team: Team) -> list[str]:
 
 
 def _accepted(plan: Plan, request: Request, team: Team, usage: Usage) -> tuple[Plan, Usage, tuple[str, ...]]:
+    """The plan, checked and routed; a plan with errors is refused."""
     findings = lint(plan, team, request.budget, request.num_tasks)
     if wrong := errors(findings):
         raise Unplannable(_together(wrong), wrong[0].where, usage)

@@ -1,4 +1,40 @@
-"""One request, attended from its taking to its answer: what `due` says is carried out, and the log is waited for."""
+"""Supervises one request, from the moment it is taken to its answer.
+
+How it works; the numbers are those of docs/decisions.
+
+Lease. A request is a message on `requests.<team>` that is acknowledged only when its answer is stored. Until then
+its delivery is a lease (10 s): the bus renews it ten times per lease with in-progress acks that the broker
+confirms (2, 14). A lease whose last confirmed renewal is older than that is lost. `Owner.check` runs before every
+write and raises `LeaseLost`; the run then writes nothing until the broker delivers the request to this process
+again (`on_redelivery`), and gives up after three leases without a delivery.
+
+Term. The lease only saves work; that two supervisors do no harm depends on the log alone. An owner begins by
+appending `taken`, and the sequence of that entry is its term. Everything it writes carries the term, and the fold
+ignores what carries another term than that of the last `taken` (2). The first `taken` of a new request is one
+compare-and-set on an empty log, without a read (6). For any other delivery the log is read first, and `classify`
+says whether the request is ours, settled, a reused id, or held by another supervisor.
+
+Steps. The fold of the log is all that is known about a request (1). The loop asks `due` which steps the state and
+the time call for, carries them out, and asks again: what counts is what the fold says after a write, not what was
+meant. Plan and answer are compare-and-set, so there is one of each; everything else is appended. What may take
+long and concerns single tasks (publishing, refining, aborting) or people (controls) runs in the background of the
+owner. If it fails with an unexpected error, the run fails with it.
+
+Waiting. If no step is due, the run waits until the log changes or the next timer is due, at most LOOK_SECONDS:
+then it reads the log, since the announcement of an entry can be lost. A run that has taken its request holds no
+slot of the pull, so that thousands of requests can wait at once.
+
+Takeover. It is the same code as a start: read the log, append `taken`, go on with what is due. Tasks that are
+reserved but not recorded as published are published again; the broker drops a second copy with the same message
+id, and a worker finds a stored result in the log (13). A delivery that waited in our socket while this process
+hung may be older than that of the next owner: `_check_not_stale` compares the delivery numbers (2). Pulls end
+within half a lease, so that a hung process is not sent its own requests again (8). A take without progress is
+counted by the broker's delivery number; after three the request is answered from its log, without a model
+(poison.py). A hand-back (stop, or an entry that only a newer version can read) is recorded and does not count.
+
+End. Answered: ack. Stopped: hand back. Superseded, or no redelivery: drop the lease and say nothing. Any other
+error: the intake drops the lease, and the broker delivers the request again when the lease has run out.
+"""
 
 import asyncio
 import logging
@@ -8,7 +44,7 @@ from typing import assert_never
 from muster_bus import telemetry
 from muster_bus.lease import Delivery
 from muster_protocol.errors import MusterError
-from muster_supervisor.control import read_controls
+from muster_supervisor.control import Controls
 from muster_supervisor.decide import (
     Allowance,
     DispatchTasks,
@@ -20,36 +56,36 @@ from muster_supervisor.decide import (
     due,
     next_time,
 )
-from muster_supervisor.disposition import Disposition, classify
+from muster_supervisor.disposition import Disposition, classify, report_reuse
 from muster_supervisor.owner import LeaseLost, Owner, Superseded
-from muster_supervisor.steps.answer import give_answer
-from muster_supervisor.steps.dispatch import dispatch, expire, publish_again, refine
-from muster_supervisor.steps.plan import plan, refuse
+from muster_supervisor.poison import poison_reason
+from muster_supervisor.steps.answer import give_answer, refuse
+from muster_supervisor.steps.dispatch import dispatch, publish_again
+from muster_supervisor.steps.expire import expire
+from muster_supervisor.steps.plan import plan
+from muster_supervisor.steps.refine import start_refining
 
 log = logging.getLogger("muster.supervisor")
 
-LOOK_SECONDS = 5.0  # read the log though nothing was heard: a repetition can be lost in a cluster
+LOOK_SECONDS = 5.0  # after which the log is read without an announcement, which can be lost in a cluster
 PACE_SECONDS = 0.005  # between two dispatches of one saturated request, so that several tasks share a reservation
-MAX_UNPRODUCTIVE_TAKES = 3
-UNKNOWN_KIND_DELAY_SECONDS = 2.0
+UNKNOWN_KIND_DELAY_SECONDS = 2.0  # before the broker delivers the request again, perhaps to a newer supervisor
+REDELIVERY_LEASES = 3  # how many leases a run that lost its own waits for a new delivery
 
 
 class Run:
-    """The attendance of one request by one supervisor."""
+    """One request, supervised by this process."""
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
         self._redelivered = asyncio.Event()
+        self._controls = Controls(owner)
         self._dispatched_at = 0.0
-        self._looked_at = 0.0
-        self._refining: set[str] = set()
         self._is_stopping = False
-        self._has_controls = self._is_reading_controls = False
-        self._controls_read = 0
-        self.slot_released = asyncio.Event()  # taken, or ended
+        self.slot_released = asyncio.Event()  # the request is taken, or the run has ended
 
     def on_redelivery(self, delivery: Delivery) -> None:
-        """The broker delivered the request again, to us: go on under the new handle, never twice."""
+        """The broker delivered the request to us again: go on with the new delivery, in the same run."""
         self.owner.lease.drop()
         self.owner.delivery = delivery
         self._redelivered.set()
@@ -61,7 +97,7 @@ class Run:
         self.owner.log.wake()
 
     async def give_up(self, seconds: float) -> None:
-        """Cancelled in the middle of a step: hand the request back all the same, noted as a clean end."""
+        """Hand the request back although a step was cancelled in the middle."""
         try:
             async with asyncio.timeout(seconds):
                 await self.owner.hand_back(0.0)
@@ -69,28 +105,11 @@ class Run:
             self.owner.lease.hand_back()
 
     def on_control(self) -> None:
-        """Somebody said something on `control`."""
-        self._looked_at = time.monotonic()
-        self._has_controls = True
-        if not self._is_reading_controls:  # one reader, however many speak
-            self._is_reading_controls = True
-            self.owner.in_background(self._read_controls)
-
-    async def _read_controls(self) -> None:
-        try:
-            while self._has_controls:
-                self._has_controls = False
-                term = self.owner.term
-                read = await read_controls(self.owner, self._controls_read)
-                if self.owner.term == term:
-                    self._controls_read = read
-                else:
-                    self._has_controls = True  # what was decided under a term that ended meanwhile may not count
-        finally:
-            self._is_reading_controls = False
+        """A message about this request came on `control`, or may have come unseen."""
+        self._controls.read_soon()
 
     async def supervise(self) -> None:
-        """From wherever the log says the request is, to its answer."""
+        """Bring the request from wherever its log says it is to its answer."""
         owner = self.owner
         delivery = owner.delivery
         attributes = telemetry.attributes_of("process", delivery.subject, "requests.{team}", owner.request_id)
@@ -112,20 +131,24 @@ class Run:
                 await owner.close()
 
     async def _supervise_under_leases(self) -> None:
+        """Supervise; after a lost lease begin again with the next delivery, if it comes to us."""
         while True:
             try:
                 await self._supervise()
                 return
             except LeaseLost:
-                log.warning("… request %s  lease lost, writing nothing", self.owner.request_id)
+                log.warning(
+                    "… request %s: lease lost, writing nothing until it is delivered again", self.owner.request_id
+                )
                 if not await self._await_redelivery():
                     return
 
     async def _supervise(self) -> None:
+        """Take the request, then carry out what is due until it is answered, stopped or lost."""
         owner = self.owner
         if not await self._begin():
             return
-        self.slot_released.set()  # what follows waits for models, workers or people: others may be taken meanwhile
+        self.slot_released.set()  # what follows waits for models, workers or people: the pull may take another request
         while owner.state.answer is None:
             if self._is_stopping or self._sees_unknown_kind():
                 await owner.hand_back(UNKNOWN_KIND_DELAY_SECONDS if owner.log.unknown_kind else 0.0)
@@ -133,7 +156,7 @@ class Run:
             if self._redelivered.is_set():
                 await self._take()
             owner.check()
-            self._poll_control()
+            self._controls.poll()
             steps = [step for step in due(owner.state, owner.now(), self._allowance()) if not self._is_under_way(step)]
             if steps:
                 await self._carry_out(steps)
@@ -141,13 +164,8 @@ class Run:
                 await self._wait()
         owner.lease.ack()
 
-    def _poll_control(self) -> None:
-        """In a cluster a cancel can be heard before it can be read: read again, whether or not anything was heard."""
-        if time.monotonic() - self._looked_at > LOOK_SECONDS:
-            self.on_control()
-
     async def _begin(self) -> bool:
-        """Take the request: a new one in one write, any other after a look at its log. False: it is not ours."""
+        """Take the request: a new one in one write, any other after reading its log. False: it is not ours."""
         owner = self.owner
         if owner.delivery.number == 1 and not owner.term and await owner.take_first():
             self.on_control()
@@ -155,6 +173,10 @@ class Run:
         await owner.log.refresh()
         match await classify(owner):
             case Disposition.SETTLED:
+                owner.lease.ack()
+                return False
+            case Disposition.REUSED:
+                await report_reuse(owner, owner.delivery)
                 owner.lease.ack()
                 return False
             case Disposition.STALE:
@@ -165,34 +187,34 @@ class Run:
                 return True
 
     async def _take(self) -> None:
+        """Begin a term, give up a poison request, and start what a term begins with."""
         owner = self.owner
         if self._redelivered.is_set():
             self._redelivered.clear()
             await self._check_not_stale()
-        has_lived_on = owner.term > 0 and owner.state.term == owner.term
+        has_survived = owner.term > 0 and owner.state.term == owner.term
         await owner.take()
-        if has_lived_on:
+        if has_survived:
             await owner.record_survival()
-        self._controls_read = 0  # what was decided under an earlier term may not count
+        self._controls.start_over()
         if owner.state.answer is not None:
             return
         owner.check()
-        unproductive = owner.state.unproductive_takes(owner.delivery.number)
-        if unproductive >= MAX_UNPRODUCTIVE_TAKES:
-            await refuse(self.owner, f"the request was taken {unproductive} times without any progress: poison")
+        if reason := poison_reason(owner.state, owner.delivery.number, is_read=True):
+            await refuse(owner, reason)
             return
         self.on_control()
         owner.in_background(lambda: publish_again(owner))
 
     async def _check_not_stale(self) -> None:
-        """A delivery that waited in our own socket while we hung may be older than the one its new owner holds."""
+        """Raise if the next owner holds a later delivery: ours waited in the socket while this process hung."""
         owner = self.owner
         await owner.log.refresh()
         if owner.state.term != owner.term and owner.state.delivery > owner.delivery.number:
             raise Superseded
 
     async def _wait(self) -> None:
-        """Until the log changes, a timer is due, or it is time to look without being told."""
+        """Wait until the log changes, a timer is due, or it is time to read the log without an announcement."""
         owner = self.owner
         until = next_time(owner.state)
         timeout = min(LOOK_SECONDS, owner.resources.lease_seconds)
@@ -203,20 +225,21 @@ class Run:
             await owner.log.refresh(from_leader=False)
 
     async def _await_redelivery(self) -> bool:
-        """Silence, until the broker delivers the request to us again or it is somebody else's."""
+        """Write nothing until the broker delivers the request to us again; False: it did not."""
         try:
-            async with asyncio.timeout(self.owner.resources.lease_seconds * 3):
+            async with asyncio.timeout(self.owner.resources.lease_seconds * REDELIVERY_LEASES):
                 await self._redelivered.wait()
         except TimeoutError:
             return False
         return True
 
     def _is_under_way(self, step: Step) -> bool:
+        """Whether a step is being carried out in the background, or must wait for that."""
         match step:
             case Refine(task_id=task_id):
-                return task_id in self._refining
+                return task_id in self.owner.refining
             case Expire(task_id=task_id):
-                return task_id in self.owner.publishing  # nobody can have it yet: a full TASKS costs no strike
+                return task_id in self.owner.publishing  # no worker can have it yet: a full TASKS costs no attempt
             case _:
                 return False
 
@@ -228,7 +251,7 @@ class Run:
                 case DispatchTasks():
                     await self._dispatch(step)
                 case Refine():
-                    self._refine(step)
+                    start_refining(self.owner, step)
                 case Expire():
                     await expire(self.owner, step)
                 case GiveAnswer():
@@ -236,32 +259,22 @@ class Run:
                 case _:
                     assert_never(step)
 
-    def _refine(self, step: Refine) -> None:
-        """Beside the loop: a model that takes its time must hold up neither other tasks nor a cancel."""
-        self._refining.add(step.task_id)
-        self.owner.in_background(lambda: self._refine_beside(step))
-
-    async def _refine_beside(self, step: Refine) -> None:
-        try:
-            await refine(self.owner, step)
-        finally:
-            self._refining.discard(step.task_id)
-            self.owner.log.wake()
-
     async def _dispatch(self, step: DispatchTasks) -> None:
+        """Dispatch, or pause a moment if few tasks are due just after others: more may share the reservation."""
         plan_entry = self.owner.state.plan_entry
         assert plan_entry is not None
         pause = self._dispatched_at + PACE_SECONDS - time.monotonic()
         if pause > 0 and self.owner.state.in_flight and len(step.attempts) < plan_entry.in_flight // 4:
             await asyncio.sleep(pause)
-            return  # more may be due by now
+            return
         self._dispatched_at = time.monotonic()
         await dispatch(self.owner, step)
 
     def _sees_unknown_kind(self) -> bool:
-        """A newer supervisor wrote what we cannot read: leave the request to its like, while there is time."""
+        """Whether a newer supervisor wrote an entry that we cannot read, and there is time for one that can."""
         return self.owner.log.unknown_kind is not None and self.owner.seconds_left() > 3 * UNKNOWN_KIND_DELAY_SECONDS
 
     def _allowance(self) -> Allowance:
+        """What the team gives one attempt."""
         tokens = self.owner.resources.team.limits.task_tokens
         return Allowance() if tokens is None else Allowance(tokens=tokens)

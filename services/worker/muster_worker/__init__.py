@@ -1,1 +1,1 @@
-"""The work: pulls tasks of its tags, runs the role, stores the result, then acks."""
+"""The worker service: pulls tasks of its tags, runs the role, stores the result, then acks."""

@@ -13,7 +13,7 @@ from muster_bus.arguments import add_name, add_team_file, count
 from muster_bus.process import run_command
 
 if TYPE_CHECKING:
-    from muster_agent.team.file import Team
+    from muster_agent.team.schema import Team
     from muster_bus.connection import Bus
     from muster_bus.settings import Settings
     from muster_worker.worker import Worker

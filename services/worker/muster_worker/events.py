@@ -1,4 +1,4 @@
-"""What a worker says while it works; nobody waits for it, except for the note of a clean hand-back."""
+"""The events of a worker: published without waiting, except for the note of a hand-back, which is stored."""
 
 import logging
 import time
@@ -15,7 +15,7 @@ log = logging.getLogger("muster.worker")
 
 
 class Events:
-    """The voice of one worker."""
+    """Publishes what happens to the attempts of one worker."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -30,14 +30,14 @@ class Events:
             delivery=delivery.number,
             task_sequence=delivery.sequence,
         )
-        self._tell(started, task)
+        self._publish(started, task)
 
     def context(self, task: Task) -> Context:
-        """What a role sees beside its task: whom it may tell how it goes."""
+        """What a role gets beside its task: its inputs, and functions that publish how it goes."""
 
         def progress(text: str) -> None:
-            said = Progress(request_id=task.request_id, task_id=task.task_id, attempt=task.attempt, text=text)
-            self._tell(said, task)
+            event = Progress(request_id=task.request_id, task_id=task.task_id, attempt=task.attempt, text=text)
+            self._publish(event, task)
 
         def tool_used(tool: str, seconds: float, error: str | None) -> None:
             used = ToolUsed(
@@ -48,16 +48,16 @@ class Events:
                 seconds=round(seconds, 4),
                 error=error,
             )
-            self._tell(used, task)
+            self._publish(used, task)
 
         return Context(task.context, progress, tool_used)
 
     async def returned_unread(self, delivery: Delivery) -> None:
-        """Handed back before anybody looked at it: what it is, its id says."""
+        """Store the note for a task that was handed back before it was read: its message id names the attempt."""
         await self.handed_back(delivery, (delivery.headers or {}).get(h.MESSAGE_ID, ""))
 
     async def handed_back(self, delivery: Delivery, message_id: str) -> None:
-        """Stored, so that this delivery of the attempt `once` is not counted as one that failed."""
+        """Store a note, so that this delivery of the attempt is not counted as one without a result."""
         request_id, _, of_request = message_id.partition(".")
         task_id, _, attempt = of_request.rpartition(".")
         try:
@@ -68,9 +68,9 @@ class Events:
             subject = subjects.events(request_id)
             await self._bus.store(subject, note, request_id=request_id, message_id=back, give_up_after=1.0)
         except MusterError as error:
-            log.warning("… task    %s  hand-back not noted: %s", message_id, error)
+            log.warning("… task    %s  the note of its hand-back was not stored: %s", message_id, error)
 
-    def _tell(self, event: Message, task: Task) -> None:
+    def _publish(self, event: Message, task: Task) -> None:
         message_id = f"{task.message_id}.{event.kind}.{self._bus.sender.instance}.{time.monotonic_ns()}"
         subject = subjects.events(task.request_id)
         self._bus.tell(subject, event, request_id=task.request_id, message_id=message_id)

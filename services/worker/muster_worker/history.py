@@ -1,4 +1,8 @@
-"""What is known about a task before it is worked on: done already, or taken in vain too often."""
+"""Looks up whether a task still has to be run: it may be cancelled, late, done already, or poison. It only reads."""
+
+import math
+from collections.abc import Callable
+from enum import Enum
 
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
@@ -9,20 +13,54 @@ from muster_protocol.errors import Invalid
 from muster_protocol.fold import Entry
 from muster_protocol.messages import Answer, HandedBack, Result, ResultStatus, Task
 
-FRESH_SECONDS = 3.0  # what comes later than this after its reservation is looked up
-MAX_TAKES = 3  # takes without a result or a clean hand-back; the next one gives up
+FRESH_SECONDS = 3.0  # a task that arrives later than this after its reservation is looked up
+MAX_TAKES = 3  # deliveries without a result or a clean hand-back; at the next one the task is poison
 
 
-def is_suspect(task: Task, delivery: int, now: float, connected_at: float, ack_wait: float) -> bool:
-    """Whether this may be a second copy, so that somebody may have done it: all times are the broker's."""
+class Verdict(Enum):
+    """Whether a task has to be run; each other value says why not."""
+
+    RUN = "it has to be run"
+    CANCELLED = "its request was cancelled"
+    LATE = "its deadline has passed"
+    DONE_ALREADY = "the log already has its result"
+    POISON = "it was taken too often without a result"
+
+
+class History:
+    """Judges the tasks that one worker takes."""
+
+    def __init__(self, bus: Bus, is_cancelled: Callable[[str], bool]) -> None:
+        self._bus = bus
+        self._is_cancelled = is_cancelled
+        self.ack_wait = math.inf
+        self.connected_at = 0.0  # broker time
+
+    async def judge(self, task: Task, delivery: int) -> Verdict:
+        """The verdict on this delivery; what costs a read of the broker is asked last."""
+        now = self._bus.clock.now()
+        if self._is_cancelled(task.request_id):
+            return Verdict.CANCELLED
+        if now >= task.deadline:
+            return Verdict.LATE
+        is_suspect = may_be_copy(task, delivery, now, self.connected_at, self.ack_wait)
+        if is_suspect and await is_done_already(self._bus, task):
+            return Verdict.DONE_ALREADY
+        if await is_poison(self._bus, task, delivery):
+            return Verdict.POISON
+        return Verdict.RUN
+
+
+def may_be_copy(task: Task, delivery: int, now: float, connected_at: float, ack_wait: float) -> bool:
+    """Whether this may be a second copy of a task that another worker has done; all times are the broker's."""
     is_again = delivery > 1
-    is_forgotten = task.reserved_at < connected_at  # a broker that came back may not know what it delivered
-    is_old = now - task.reserved_at > min(FRESH_SECONDS, ack_wait)  # it lay in our socket while we hung, and a peer …
+    is_forgotten = task.reserved_at < connected_at  # a restarted broker may not know what it delivered before
+    is_old = now - task.reserved_at > min(FRESH_SECONDS, ack_wait)  # it waited here while a peer may have got it
     return is_again or is_forgotten or is_old
 
 
 async def is_done_already(bus: Bus, task: Task) -> bool:
-    """Read the log from the task's reservation on, at the leader: a stored result is never made again."""
+    """Whether the log, read at its leader from the task's reservation on, has an entry that settles the task."""
     entries = await read_log(bus, task.request_id, task.reserved_sequence, from_leader=True)
     return any(settles(entry, task) for entry in entries)
 
@@ -39,7 +77,7 @@ def settles(entry: Entry, task: Task) -> bool:
 
 
 async def is_poison(bus: Bus, task: Task, delivery: int) -> bool:
-    """Counted from the broker's own deliveries, less those that were handed back cleanly."""
+    """Whether the deliveries before this one, less those that were handed back cleanly, are too many."""
     if delivery <= MAX_TAKES:
         return False
     handed_back = 0
@@ -48,6 +86,6 @@ async def is_poison(bus: Bus, task: Task, delivery: int) -> bool:
             try:
                 note = HandedBack.read(raw.data)
             except Invalid:
-                continue  # whoever wrote that, it handed nothing back
+                continue  # an unreadable note counts for nothing
             handed_back += (note.task_id, note.attempt) == (task.task_id, task.attempt)
     return delivery - 1 - handed_back >= MAX_TAKES

@@ -1,4 +1,4 @@
-"""The worker's sign of life: a card in the `workers` bucket, which forgets who falls silent."""
+"""The worker's heartbeat: a card in the `workers` bucket, which drops cards that are not renewed."""
 
 import asyncio
 import logging
@@ -13,12 +13,12 @@ from muster_protocol.worker_card import WorkerCard
 
 log = logging.getLogger("muster.worker")
 
-BEAT_SECONDS = 5.0  # the bucket forgets after fifteen
-LEAVE_SECONDS = 1.0  # a card that could not be taken back is forgotten a little later
+BEAT_SECONDS = 5.0  # the bucket drops a card after fifteen
+LEAVE_SECONDS = 1.0  # a card that could not be deleted expires a little later
 
 
 class Registry:
-    """Says every few seconds who is here, with which tags and how busy."""
+    """Writes every few seconds which worker is here, with which tags and how busy."""
 
     def __init__(self, bus: Bus, tags: Sequence[str], slots: int, busy: Callable[[], int]) -> None:
         self._bus = bus
@@ -26,24 +26,24 @@ class Registry:
         self._slots = slots
         self._busy = busy
         self._bucket = Bucket(bus, BUCKET)
-        self._is_missed = False
-        self._beating: asyncio.Task[None] | None = None
+        self._is_unregistered = False
+        self._heartbeat: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Register before the first task comes: the broker's time of it tells what is old and what is late."""
+        """Register before the first task arrives: the broker's time of the card shows which tasks are old or late."""
         await self._register()
-        self._beating = supervised(self._beat(), "the sign of life")
+        self._heartbeat = supervised(self._beat(), "the heartbeat of the worker")
 
     async def stop(self) -> None:
-        """Leave at once instead of being missed."""
-        if self._beating is None:
+        """Delete the card, so that nobody waits until it expires."""
+        if self._heartbeat is None:
             return
-        self._beating.cancel()
+        self._heartbeat.cancel()
         try:
             async with asyncio.timeout(LEAVE_SECONDS):
                 await self._bucket.delete(self._bus.sender.instance)
         except (TimeoutError, MusterError) as error:
-            log.debug("not unregistered: %s", error)
+            log.debug("the card of this worker was not deleted: %s", error)
 
     async def _beat(self) -> None:
         while True:
@@ -57,14 +57,14 @@ class Registry:
             await self._bucket.put(name, card.model_dump_json().encode(), give_up_after=BEAT_SECONDS)
             written = await self._bucket.get(name)
         except MusterError as error:
-            self._miss(error)
+            self._warn_once(error)
             return
-        self._is_missed = False
+        self._is_unregistered = False
         if written is not None:
             self._bus.clock.observe(written.time)
 
-    def _miss(self, error: MusterError) -> None:
-        """Said once: it works on, but nobody sees it, and its tags look unserved."""
-        if not self._is_missed:
-            log.warning("… worker  not registered, tried again every %g s: %s", BEAT_SECONDS, error)
-        self._is_missed = True
+    def _warn_once(self, error: MusterError) -> None:
+        """The worker goes on without a card, but to others its tags look unserved."""
+        if not self._is_unregistered:
+            log.warning("… worker  not registered, next try in %g s: %s", BEAT_SECONDS, error)
+        self._is_unregistered = True

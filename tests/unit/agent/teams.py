@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from muster_agent.team.file import Team, load_team, team_of
+from muster_agent.team.file import load_team, team_of
+from muster_agent.team.schema import Team
 from muster_protocol.messages import Task
 
 ROOT = Path(__file__).parents[3]

@@ -8,28 +8,20 @@ import pytest
 from muster_agent.budget import Limit, Meter
 from muster_agent.errors import BadOutput, KeyRefused, ModelAway, OutOfBudget, Refused
 from muster_agent.loop import work
+from muster_agent.models.choose import choose_model
 from muster_agent.models.claude import Claude
-from muster_agent.models.port import (
-    Ask,
-    PlanBrief,
-    Price,
-    RefineBrief,
-    RoleCard,
-    WorkBrief,
-    choose_model,
-    require_complete,
-)
+from muster_agent.models.port import Ask, PlanBrief, Price, RefineBrief, RoleCard, WorkBrief, require_complete
 from muster_agent.tools.tool import tool_of
 from muster_protocol.errors import Terminal
 from muster_protocol.plan import Plan
-from tests.unit.agent.messages_server import (
-    Canned,
+from muster_testing.messages_server import (
+    CannedReply,
     MessagesServer,
     message,
-    model_slots,
     refusal,
-    serving,
+    running_messages_server,
     text,
+    thinking,
     tool_use,
 )
 
@@ -38,8 +30,8 @@ PLAN = '{"goal": "g", "tasks": [{"id": "a", "description": "find x", "tag": "res
 
 
 @asynccontextmanager
-async def claude(*script: Canned, price: Price | None = None) -> AsyncGenerator[tuple[Claude, MessagesServer]]:
-    async with serving(*script) as server:
+async def claude(*script: CannedReply, price: Price | None = None) -> AsyncGenerator[tuple[Claude, MessagesServer]]:
+    async with running_messages_server(*script) as server:
         model = Claude("claude-sonnet-5-5", "sk-test", base_url=server.url, price=price)
         yield model, server
         await model.close()
@@ -49,8 +41,8 @@ def refine() -> Ask:
     return Ask(RefineBrief("find x", "there are two x"))
 
 
-def unheard(*_: object) -> None:
-    """Nobody listens."""
+def ignore(*_: object) -> None:
+    """Publish nothing."""
 
 
 def double(number: int) -> int:
@@ -59,7 +51,7 @@ def double(number: int) -> int:
 
 
 async def test_a_plan_comes_through_a_closed_schema_and_after_a_thinking_block():
-    async with claude(message(model_slots("hm"), text(PLAN))) as (model, server):
+    async with claude(message(thinking("hm"), text(PLAN))) as (model, server):
         reply = await model.ask(Ask(PlanBrief("find x", ROLES)))
 
     assert Plan.model_validate_json(require_complete(reply).text).tasks[0].tag == "research"
@@ -75,10 +67,10 @@ async def test_usage_is_priced_by_the_table():
 
 
 async def test_thinking_and_tool_calls_go_back_unchanged_and_all_tools_are_answered_in_one_message():
-    calls = (model_slots("two at once"), tool_use("t1", "double", number=4), tool_use("t2", "double", number="many"))
+    calls = (thinking("two at once"), tool_use("t1", "double", number=4), tool_use("t2", "double", number="many"))
     meter = Meter()
     async with claude(message(*calls, stop="tool_use"), message(text("eight"))) as (model, server):
-        answer = await work(model, WorkBrief("double it"), {"double": tool_of(double)}, meter, unheard)
+        answer = await work(model, WorkBrief("double it"), {"double": tool_of(double)}, meter, ignore)
 
     assert answer == "eight"
     results = server.requests[1]["messages"][2]["content"]
@@ -89,7 +81,7 @@ async def test_thinking_and_tool_calls_go_back_unchanged_and_all_tools_are_answe
 
 
 @pytest.mark.parametrize(("status", "kind"), [(429, "rate_limit_error"), (500, "api_error"), (529, "overloaded_error")])
-async def test_a_busy_provider_is_worth_a_later_try(status: int, kind: str):
+async def test_a_busy_provider_is_a_retryable_error(status: int, kind: str):
     async with claude(refusal(status, kind, "slow down", retry_after="7")) as (model, _):
         with pytest.raises(ModelAway, match="slow down") as caught:
             await model.ask(refine())
@@ -98,7 +90,7 @@ async def test_a_busy_provider_is_worth_a_later_try(status: int, kind: str):
 
 
 async def test_a_refused_key_is_final_and_names_the_way_out():
-    async with serving(key="sk-other") as server:
+    async with running_messages_server(key="sk-other") as server:
         model = Claude("claude-sonnet-5-5", "sk-test", base_url=server.url)
         with pytest.raises(KeyRefused, match="ANTHROPIC_API_KEY"):
             await model.ask(refine())
@@ -108,27 +100,27 @@ async def test_a_refused_key_is_final_and_names_the_way_out():
 @pytest.mark.parametrize(
     ("status", "kind"), [(400, "invalid_request_error"), (402, "billing_error"), (404, "not_found")]
 )
-async def test_a_request_that_never_will_work_is_final(status: int, kind: str):
+async def test_a_refused_request_is_a_terminal_error(status: int, kind: str):
     async with claude(refusal(status, kind, "no")) as (model, _):
         with pytest.raises(Terminal):
             await model.ask(refine())
 
 
-async def test_a_connection_cut_in_the_middle_of_the_reply_is_worth_a_later_try():
+async def test_a_connection_cut_in_the_middle_of_the_reply_is_a_retryable_error():
     whole = message(text("ok"))
-    async with claude(Canned(whole.body, is_cut=True)) as (model, _):
+    async with claude(CannedReply(whole.body, is_cut=True)) as (model, _):
         with pytest.raises(ModelAway):
             await model.ask(refine())
 
 
-async def test_a_page_instead_of_json_is_worth_a_later_try():
-    async with claude(Canned("<html>proxy</html>")) as (model, _):
+async def test_html_instead_of_json_is_a_retryable_error():
+    async with claude(CannedReply("<html>proxy</html>")) as (model, _):
         with pytest.raises(ModelAway):
             await model.ask(refine())
 
 
-async def test_nobody_listening_is_worth_a_later_try():
-    async with serving() as server:
+async def test_a_refused_connection_is_a_retryable_error():
+    async with running_messages_server() as server:
         url = server.url
     model = Claude("claude-sonnet-5-5", "sk-test", base_url=url)
     with pytest.raises(ModelAway, match=r"127\.0\.0\.1"):
@@ -139,26 +131,26 @@ async def test_nobody_listening_is_worth_a_later_try():
 @pytest.mark.parametrize(
     ("stop", "error"), [("max_tokens", BadOutput), ("refusal", Refused), ("pause_turn", BadOutput)]
 )
-async def test_a_reply_that_is_not_whole_is_an_error_and_still_charged(stop: str, error: type[Exception]):
+async def test_an_incomplete_reply_is_an_error_and_is_charged(stop: str, error: type[Exception]):
     meter = Meter()
     async with claude(message(text("half a sent"), stop=stop)) as (model, _):
         with pytest.raises(error):
-            await work(model, WorkBrief("write"), {}, meter, unheard)
+            await work(model, WorkBrief("write"), {}, meter, ignore)
 
     assert meter.usage.tokens == 120
 
 
-async def test_a_budget_caps_the_answer_before_it_is_asked_for():
+async def test_a_budget_limits_the_tokens_that_are_asked_for():
     async with claude(message(text("ok"))) as (model, server):
-        await work(model, WorkBrief("write"), {}, Meter(Limit(tokens=1000)), unheard)
+        await work(model, WorkBrief("write"), {}, Meter(Limit(tokens=1000)), ignore)
         with pytest.raises(OutOfBudget, match="budget is used up"):
-            await work(model, WorkBrief("write"), {}, Meter(Limit(tokens=100)), unheard)
+            await work(model, WorkBrief("write"), {}, Meter(Limit(tokens=100)), ignore)
 
     assert server.requests[0]["max_tokens"] < 1000
 
 
 async def test_the_strict_server_refuses_what_the_real_one_refuses():
-    async with serving() as server:
+    async with running_messages_server() as server:
         good = {"anthropic-version": "2026-10-21"}
         turn = {"role": "user", "content": "hi"}
         body = {"max_tokens": 5, "messages": [turn]}
@@ -170,7 +162,7 @@ async def test_the_strict_server_refuses_what_the_real_one_refuses():
 
 
 async def test_choose_model_reaches_the_server_named_in_the_environment():
-    async with serving(message(text("a better description"))) as server:
+    async with running_messages_server(message(text("a better description"))) as server:
         env = {"ANTHROPIC_API_KEY": "sk-test", "ANTHROPIC_BASE_URL": server.url}
         model = choose_model("auto", env)
         assert (await model.ask(refine())).text == "a better description"

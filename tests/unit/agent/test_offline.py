@@ -1,4 +1,4 @@
-"""The offline model: plans that always lint clean, and texts whose numbers come from the tools."""
+"""The offline model: its plans pass the lint, and the numbers in its texts come from the tools."""
 
 import asyncio
 import re
@@ -12,7 +12,7 @@ from muster_agent.functions import Context
 from muster_agent.models.offline.model import Offline
 from muster_agent.models.offline.plan import plan_by_rules, subjects
 from muster_agent.models.port import Ask, ComposeBrief, PlanBrief, RefineBrief, RoleCard, WorkBrief
-from muster_agent.team.file import Team
+from muster_agent.team.schema import Team
 from muster_protocol.errors import Terminal
 from muster_protocol.messages import Output, Request, ResultStatus
 from muster_protocol.plan import Plan
@@ -66,7 +66,7 @@ def test_every_offline_plan_lints_clean_and_has_the_wanted_number_of_tasks(
     assert most is None or len(plan.tasks) <= most
 
 
-async def test_the_book_example_becomes_a_graph_of_eight_tasks_over_three_roles():
+async def test_the_example_becomes_a_graph_of_eight_tasks_over_three_roles():
     plan, usage, warnings = await make_plan(Request(text=QUESTION), cloud(), Offline())
     needs = {task.id: set(task.dependencies) for task in plan.tasks}
 
@@ -121,7 +121,7 @@ async def carried_out(plan: Plan, found: Team) -> dict[str, Output]:
     return outputs
 
 
-async def test_the_report_says_what_the_sample_says_and_that_no_llm_wrote_it():
+async def test_the_report_has_the_numbers_of_the_sample_and_says_that_no_llm_wrote_it():
     found = cloud()
     plan, _, _ = await make_plan(Request(text=QUESTION), found, Offline())
 
@@ -149,13 +149,13 @@ async def test_every_number_of_the_comparison_is_in_a_tool_output_or_a_unit():
     assert {float(number) for number in re.findall(r"\d+(?:\.\d+)?", compared)} <= values | computed | units
 
 
-async def test_without_material_it_says_so_instead_of_inventing():
+async def test_without_material_the_text_says_that_nothing_was_found():
     reply = await Offline().ask(Ask(WorkBrief("Tell me about Mars")))
 
     assert "Nothing was found" in reply.text
 
 
-async def test_a_refined_description_holds_the_task_and_only_the_last_error():
+async def test_a_refined_description_has_the_task_and_only_the_last_error():
     first = (await Offline().ask(Ask(RefineBrief("find x", "error one")))).text
     second = (await Offline().ask(Ask(RefineBrief(first, "error two")))).text
 
@@ -169,7 +169,7 @@ async def test_rules_do_not_compose():
         await Offline().ask(Ask(ComposeBrief("g", {"a": "text"})))
 
 
-async def test_the_declared_pause_is_per_answer():
+async def test_the_pause_is_made_for_each_answer():
     loop = asyncio.get_running_loop()
     started = loop.time()
     await Offline(seconds_per_answer=0.05).ask(Ask(RefineBrief("a", "b")))

@@ -1,4 +1,4 @@
-"""The team file: what it says, and what it says when it is wrong."""
+"""Reading a team file, and the errors for what is wrong in it."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from muster_agent.functions import load_function
-from muster_agent.team.file import FunctionRole, ModelRole, load_team
+from muster_agent.team.file import load_team
+from muster_agent.team.schema import FunctionRole, ModelRole
 from muster_protocol.errors import Invalid
 from tests.unit.agent.teams import CLOUD, FUNCTIONS, team
 
@@ -32,7 +33,7 @@ def test_a_role_is_tagged_by_its_name_and_found_by_its_tags():
         found.role("aa")
 
 
-def test_what_is_not_said_has_a_default():
+def test_limits_that_are_not_set_have_defaults():
     limits = team({"name": "a"}).limits
 
     assert (limits.in_flight, limits.deadline_seconds) == (32, 600)
@@ -58,7 +59,7 @@ def test_what_is_not_said_has_a_default():
         ({"folder": "x"}, "", "unknown key 'folder'"),
     ],
 )
-def test_a_mistake_is_named_by_its_path(tmp_path: Path, raw: dict[str, Any], where: str, reason: str):
+def test_a_mistake_is_an_error_with_its_path(tmp_path: Path, raw: dict[str, Any], where: str, reason: str):
     file = tmp_path / "team.yaml"
     file.write_text(json.dumps({"team": "t", "roles": [{"name": "ok"}]} | raw))
 
@@ -70,7 +71,7 @@ def test_a_mistake_is_named_by_its_path(tmp_path: Path, raw: dict[str, Any], whe
 
 
 @pytest.mark.parametrize("content", ["- a list", "{", ""])
-def test_a_file_that_is_no_team_says_so(tmp_path: Path, content: str):
+def test_a_file_that_is_not_a_team_is_an_error_with_its_path(tmp_path: Path, content: str):
     (tmp_path / "team.yaml").write_text(content)
     with pytest.raises(Invalid, match=r"team\.yaml"):
         load_team(tmp_path / "team.yaml")
@@ -88,7 +89,7 @@ def test_a_function_beside_the_team_file_is_found(tmp_path: Path):
         load_function("not_there_at_all:f", tmp_path)
 
 
-def test_two_teams_with_modules_of_one_name_do_not_get_each_others(tmp_path: Path):
+def test_a_module_whose_name_another_team_uses_is_refused(tmp_path: Path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "samename.py").write_text(f"def which(): return {name!r}\n")

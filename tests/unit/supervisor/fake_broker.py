@@ -1,6 +1,6 @@
-"""A shop floor without a broker: one log, a queue, and owners that carry out what `due` says, some of them too late.
+"""A broker in memory: one log, a queue of tasks, and owners that carry out what `due` says, some of them too late.
 
-It keeps what the broker would: the order of the log, compare-and-set, and one stored message for each message id.
+It keeps what the real one keeps: the order of the log, compare-and-set, and one stored message for each message id.
 """
 
 from dataclasses import dataclass, field
@@ -35,8 +35,8 @@ ALLOWANCE = Allowance(tokens=10, usd=0.1)
 
 
 @dataclass
-class Shop:
-    """The world: what is stored, and what time it is."""
+class FakeBroker:
+    """What is stored, and what time it is."""
 
     plan_entry: PlanRecorded
     now: float = START
@@ -51,7 +51,7 @@ class Shop:
         return sequence
 
     def publish(self, task_id: str, attempt: int) -> int:
-        """Under its message id: a second copy is swallowed, and gets the first one's sequence."""
+        """Store a task under its message id; a second copy is dropped and gets the sequence of the first."""
         return self.queue.setdefault((task_id, attempt), len(self.queue) + 1)
 
     def finish(self, key: tuple[str, int], body: Result | None = None, worker: str = "w1") -> None:
@@ -59,28 +59,28 @@ class Shop:
         self.append(f"worker/{worker}/work", body or result(task_id, attempt, worker=worker))
 
     def unfinished(self) -> list[tuple[str, int]]:
-        """What workers have in hand: published, and no result is in the log."""
+        """The attempts that are published and have no result in the log."""
         finished = {(e.body.task_id, e.body.attempt) for e in self.log if isinstance(e.body, Result)}
         return [key for key in self.queue if key not in finished]
 
 
 class Superseded(Exception):
-    """Somebody else has taken the request."""
+    """Another supervisor has taken the request."""
 
 
 @dataclass
 class Owner:
-    """One supervisor's hold on the request; what it knows may be old."""
+    """A supervisor that owns the request, or did; what it knows may be old."""
 
-    shop: Shop
+    broker: FakeBroker
     name: str
     term: int = 0
     state: RequestState = field(default_factory=lambda: RequestState(REQUEST))
 
     def take(self) -> "Owner":
-        self.shop.deliveries += 1
-        body = taken(self.name, self.shop.deliveries, deadline=self.shop.plan_entry.deadline)
-        self.term = self.shop.append(f"supervisor/{self.name}", body)
+        self.broker.deliveries += 1
+        body = taken(self.name, self.broker.deliveries, deadline=self.broker.plan_entry.deadline)
+        self.term = self.broker.append(f"supervisor/{self.name}", body)
         self.read()
         self._publish(
             [(task_id, len(self.state.tasks[task_id].attempts)) for task_id in self.state.dispatch_unconfirmed]
@@ -88,22 +88,22 @@ class Owner:
         return self
 
     def read(self) -> None:
-        for entry in self.shop.log:
+        for entry in self.broker.log:
             self.state.apply(entry)
 
     def due(self) -> list[Step]:
-        return due(self.state, self.shop.now, ALLOWANCE)
+        return due(self.state, self.broker.now, ALLOWANCE)
 
     def write(self, body: LogBody) -> int:
-        """Awaited: what came before it is known afterwards, also that somebody else has taken the request."""
-        sequence = self.shop.append(f"supervisor/{self.name}", body, self.term)
+        """Append, and read everything up to it; raise if another supervisor has taken the request."""
+        sequence = self.broker.append(f"supervisor/{self.name}", body, self.term)
         self.read()
         if self.state.term != self.term:
             raise Superseded
         return sequence
 
     def compare_and_set(self, body: PlanRecorded | Answer) -> None:
-        if self.shop.log and self.shop.log[-1].sequence != self.state.last_sequence:
+        if self.broker.log and self.broker.log[-1].sequence != self.state.last_sequence:
             self.read()
             return
         self.write(body)
@@ -111,7 +111,7 @@ class Owner:
     def carry_out(self, step: Step, *, crash_after_reserving: bool = False) -> None:
         match step:
             case MakePlan():
-                self.compare_and_set(self.shop.plan_entry)
+                self.compare_and_set(self.broker.plan_entry)
             case DispatchTasks(attempts):
                 sequence = self.write(Reserved(attempts=attempts))
                 if not crash_after_reserving:
@@ -129,11 +129,11 @@ class Owner:
         self.write(Decision(decision="cancel", control_sequence=1, by="client/c1"))
 
     def _has(self, task_id: str, sequence: int) -> bool:
-        """Whether the fold gave us this attempt, and it is still to be done."""
+        """Whether the fold gave us this attempt, and it has no result yet."""
         attempt = self.state.tasks[task_id].attempts[-1]
         return attempt.reserved_sequence == sequence and attempt.result is None
 
     def _publish(self, keys: list[tuple[str, int]]) -> None:
-        notes = [Dispatch(task_id=t, attempt=n, sequence=self.shop.publish(t, n)) for t, n in keys]
+        notes = [Dispatch(task_id=t, attempt=n, sequence=self.broker.publish(t, n)) for t, n in keys]
         if notes:
             self.write(Dispatched(attempts=tuple(notes)))

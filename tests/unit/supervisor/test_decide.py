@@ -1,4 +1,4 @@
-"""What to do next: one example of each rule."""
+"""`due`: one example of each rule."""
 
 import time
 
@@ -57,7 +57,7 @@ def test_a_request_without_a_plan_is_planned():
     assert due(journal.state, NOW) == [MakePlan()]
 
 
-def test_a_request_that_is_answered_needs_nothing():
+def test_nothing_is_due_for_an_answered_request():
     journal = planned(task("t"))
     journal.own(answer())
 
@@ -84,7 +84,7 @@ def test_when_every_task_is_done_the_answer_is_due():
     assert due(journal.state, NOW) == [GiveAnswer(AnswerStatus.DONE, "")]
 
 
-def test_the_five_task_cascade_ends_partial_with_the_rest_done():
+def test_tasks_that_do_not_depend_on_a_failed_one_are_done_and_the_answer_is_partial():
     journal = planned(task("t1", max_attempts=1), task("t2", "t1"), task("t3", "t2"), task("t4"), task("t5", "t4"))
     journal.run(failure("t1"))
 
@@ -96,7 +96,7 @@ def test_the_five_task_cascade_ends_partial_with_the_rest_done():
     assert due(journal.state, NOW) == [GiveAnswer(AnswerStatus.PARTIAL, "")]
 
 
-def test_three_strikes_and_the_request_has_failed():
+def test_a_request_whose_task_failed_three_times_has_failed():
     journal = planned(task("t"))
     for attempt in (1, 2):
         journal.run(failure("t", attempt))
@@ -108,7 +108,7 @@ def test_three_strikes_and_the_request_has_failed():
     assert due(journal.state, NOW) == [GiveAnswer(AnswerStatus.FAILED, "")]
 
 
-def test_a_retry_waits_for_its_time():
+def test_a_retry_waits_until_its_delay_is_over():
     journal = planned(task("t"))
     journal.run(failure("t"))
     journal.own(revision("t", 2, not_before=NOW + 5))
@@ -119,7 +119,7 @@ def test_a_retry_waits_for_its_time():
     assert dispatched_now(state, NOW + 5) == ["t"]
 
 
-def test_what_is_ready_is_dispatched_before_a_failed_task_is_thought_about():
+def test_ready_tasks_are_dispatched_before_failed_ones_are_refined():
     journal = planned(task("bad"), task("good"))
     journal.run(failure("bad"))
 
@@ -156,7 +156,7 @@ def test_i4_at_the_last_moment_the_answer_is_partial():
     assert due(state, last_moment) == [GiveAnswer(AnswerStatus.PARTIAL, "the deadline was reached")]
 
 
-def test_what_was_all_done_before_the_deadline_is_done_though_the_answer_is_late():
+def test_a_request_whose_tasks_are_all_done_is_done_also_after_its_deadline():
     journal = planned(task("t"))
     journal.run(result("t"))
 
@@ -201,7 +201,7 @@ def test_each_attempt_gets_its_allowance_and_the_last_what_is_left():
     assert [(r.task_id, r.tokens, r.usd) for r in step.attempts] == [("a", 100, 1), ("b", 100, 1), ("c", 50, 1)]
 
 
-def test_what_an_attempt_did_not_use_goes_to_the_next():
+def test_tokens_that_an_attempt_did_not_use_go_to_the_next():
     journal = with_budget(Budget(tokens=100), "a", "b")
     journal.own(Reserved(attempts=(Reservation(task_id="a", attempt=1, timeout_seconds=60, tokens=100),)))
     assert due(journal.state, NOW, ALLOWANCE) == []
@@ -213,7 +213,7 @@ def test_what_an_attempt_did_not_use_goes_to_the_next():
     assert step.attempts[0].tokens == 70
 
 
-def test_money_that_is_set_aside_is_not_given_twice():
+def test_money_that_is_reserved_is_not_given_twice():
     journal = with_budget(Budget(usd=1.5), "a", "b")
     journal.own(Reserved(attempts=(Reservation(task_id="a", attempt=1, timeout_seconds=60, usd=1.0),)))
 
@@ -230,7 +230,7 @@ def test_a_request_whose_budget_is_used_up_is_answered_with_what_there_is():
     assert due(journal.state, NOW) == [GiveAnswer(AnswerStatus.PARTIAL, "the budget is used up")]
 
 
-def test_a_remainder_of_money_that_rounding_left_buys_nothing():
+def test_an_amount_that_is_only_a_rounding_error_pays_for_no_attempt():
     journal = with_budget(Budget(usd=0.3), "a", "b", "c", "d")
 
     (step,) = due(journal.state, NOW, Allowance(usd=0.1))
@@ -250,7 +250,7 @@ def test_a_tenth_of_the_time_but_no_more_than_five_seconds_is_kept_for_the_answe
     assert START + whole - moment == pytest.approx(kept, abs=0.2)  # the log begins a moment after START
 
 
-def test_retries_wait_longer_each_time_within_bounds_and_not_all_the_same():
+def test_retry_delays_grow_within_bounds_and_differ_between_tasks():
     delays = [retry_delay("r", "t", attempt) for attempt in range(2, 12)]
     others = {retry_delay("r", f"t{n}", 2) for n in range(20)}
 
@@ -261,7 +261,7 @@ def test_retries_wait_longer_each_time_within_bounds_and_not_all_the_same():
     assert retry_delay("r", "t", 2) == delays[0]
 
 
-def test_asking_what_is_due_does_not_cost_more_in_a_large_plan():
+def test_due_does_not_take_longer_for_a_large_plan():
     costs: list[float] = []
     for count in (99, 9_999):
         journal = planned(task("first"), *(task(f"t{n}", "first") for n in range(count)))

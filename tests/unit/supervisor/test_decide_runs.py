@@ -1,4 +1,4 @@
-"""Whole requests under random workers, clocks, crashes and rival owners: what `due` never does, and gets done."""
+"""Whole requests with random workers, clocks, crashes and several owners: `due` keeps limits and brings an answer."""
 
 import copy
 import random
@@ -16,7 +16,7 @@ from muster_supervisor.decide import DispatchTasks, Step, due, next_time
 from tests.unit.protocol.arbitrary import bodies, logs, plans
 from tests.unit.protocol.invariants import CLOSE, assert_sound, overview
 from tests.unit.protocol.log_builder import FAR, REQUEST, START, failure, plan_entry, result
-from tests.unit.supervisor.fake_broker import ALLOWANCE, Owner, Shop, Superseded
+from tests.unit.supervisor.fake_broker import ALLOWANCE, FakeBroker, Owner, Superseded
 
 Fates = tuple[str, ...] | Callable[[tuple[str, int]], str]
 OUTCOMES = ("done", "done", "done", "failed", "final", "cancelled")
@@ -47,7 +47,7 @@ def assert_within_limits(state: RequestState, plan_entry: PlanRecorded, step: Di
 
 
 def assert_never_stuck(state: RequestState, now: float) -> None:
-    """Nothing to do and no answer means that something will wake the owner, and that it is not woken in vain."""
+    """If nothing is due and there is no answer, a timer or a result will wake the owner, and not before its time."""
     if due(state, now, ALLOWANCE) or state.answer is not None:
         return
     wake = next_time(state)
@@ -64,29 +64,29 @@ plans_made = st.builds(
 
 
 class OneRequest(RuleBasedStateMachine):
-    """Supervisors come, crash and come back; workers finish in any order, twice or never; noise gets into the log."""
+    """Supervisors crash and take over; workers finish in any order, twice or never; the log gets foreign entries."""
 
     @initialize(plan_entry=plans_made, turns=st.integers(0, 9))
     def begin(self, plan_entry: PlanRecorded, turns: int) -> None:
-        self.shop = Shop(plan_entry)
+        self.broker = FakeBroker(plan_entry)
         self.owners: list[Owner] = []
         self.count = 0
         self.take()
         for _ in range(turns):
             self.act(self.owners[0], 9)
-            for key in self.shop.unfinished()[:1]:
-                self.shop.finish(key, outcome(key, "failed" if turns % 3 == 2 else "done"))
+            for key in self.broker.unfinished()[:1]:
+                self.broker.finish(key, outcome(key, "failed" if turns % 3 == 2 else "done"))
             self.owners[0].read()
-            self.shop.now += 0.3
+            self.broker.now += 0.3
 
     def take(self) -> None:
         self.count += 1
-        self.owners = [*self.owners[-2:], Owner(self.shop, f"s{self.count}").take()]
+        self.owners = [*self.owners[-2:], Owner(self.broker, f"s{self.count}").take()]
 
     def act(self, owner: Owner, most: int, *, crashes: bool = False) -> None:
         for step in owner.due()[:most]:
             if isinstance(step, DispatchTasks):
-                assert_within_limits(owner.state, self.shop.plan_entry, step)
+                assert_within_limits(owner.state, self.broker.plan_entry, step)
             try:
                 owner.carry_out(step, crash_after_reserving=crashes)
             except Superseded:
@@ -95,7 +95,7 @@ class OneRequest(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 2), most=st.integers(1, 4), is_blind=st.integers(0, 4), fate=st.integers(0, 6))
     def an_owner_acts(self, which: int, most: int, is_blind: int, fate: int) -> None:
-        """It carries out the first few steps of what it knows, which may be old, and may die between any two."""
+        """It carries out the first few steps of what it knows, which may be old, and may crash between any two."""
         if not self.owners:
             self.take()
         owner = self.owners[which % len(self.owners)]
@@ -107,63 +107,63 @@ class OneRequest(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 20), how=st.sampled_from(OUTCOMES), is_late=st.integers(0, 4))
     def a_worker_finishes(self, which: int, how: str, is_late: int) -> None:
-        """In any order; and now and then what was finished already, or was given up."""
-        keys = sorted(self.shop.queue if is_late == 4 else self.shop.unfinished())
+        """In any order; sometimes an attempt that is finished already or has expired."""
+        keys = sorted(self.broker.queue if is_late == 4 else self.broker.unfinished())
         if keys:
             key = keys[which % len(keys)]
-            self.shop.finish(key, outcome(key, how, worker=f"w{which % 2}"))
+            self.broker.finish(key, outcome(key, how, worker=f"w{which % 2}"))
 
     @rule(seconds=st.sampled_from((0.1, 1.0, 1.0, 30.0, 70.0)))
     def time_passes(self, seconds: float) -> None:
-        self.shop.now += seconds
+        self.broker.now += seconds
 
     @rule(kind=st.sampled_from(("takeover", "takeover", "noise", "noise", "noise", "cancel")), body=bodies)
-    def trouble_comes(self, kind: str, body: LogBody) -> None:
+    def something_interferes(self, kind: str, body: LogBody) -> None:
         if kind == "takeover":
             self.take()
         elif kind == "noise" and not isinstance(body, Result | Taken):
-            self.shop.append("client/c1", body, term=self.owners[-1].term if self.owners else 0)
-            self.shop.append("supervisor/gone", body, term=-1)
-        elif kind == "cancel" and self.owners and len(self.shop.log) % 3 == 0:
+            self.broker.append("client/c1", body, term=self.owners[-1].term if self.owners else 0)
+            self.broker.append("supervisor/gone", body, term=-1)
+        elif kind == "cancel" and self.owners and len(self.broker.log) % 3 == 0:
             with suppress(Superseded):
                 self.owners[-1].cancel()
 
     @invariant()
-    def the_log_says_one_thing_to_everybody(self) -> None:
-        whole = fold(REQUEST, self.shop.log)
+    def everybody_folds_the_log_to_the_same_state(self) -> None:
+        whole = fold(REQUEST, self.broker.log)
         assert_sound(whole)
         for owner in self.owners:
             known = copy.deepcopy(owner.state)
-            for entry in self.shop.log:
+            for entry in self.broker.log:
                 known.apply(entry)
-            assert overview(known, self.shop.now) == overview(fold(REQUEST, self.shop.log), self.shop.now)
+            assert overview(known, self.broker.now) == overview(fold(REQUEST, self.broker.log), self.broker.now)
 
     @invariant()
     def a_rebuilt_owner_would_do_the_same(self) -> None:
         for owner in self.owners:
-            rebuilt = fold(REQUEST, [e for e in self.shop.log if e.sequence <= owner.state.last_sequence])
-            now = self.shop.now
+            rebuilt = fold(REQUEST, [e for e in self.broker.log if e.sequence <= owner.state.last_sequence])
+            now = self.broker.now
             assert due(owner.state, now, ALLOWANCE) == due(owner.state, now, ALLOWANCE)
             assert comparable(due(rebuilt, now, ALLOWANCE)) == comparable(due(owner.state, now, ALLOWANCE))
             assert_never_stuck(rebuilt, now)
 
     @invariant()
     def no_attempt_is_published_before_its_dependencies_are_done(self) -> None:
-        state = fold(REQUEST, self.shop.log)
-        for task_id, attempt in self.shop.queue:
+        state = fold(REQUEST, self.broker.log)
+        for task_id, attempt in self.broker.queue:
             task = state.tasks[task_id]
             assert 1 <= attempt <= len(task.attempts)
             assert all(state.tasks[need].status is TaskStatus.DONE for need in task.spec.dependencies)
 
     def teardown(self) -> None:
-        """Whatever happened, an honest owner and an honest worker bring it to its one answer."""
-        if not hasattr(self, "shop"):
+        """After any of this, one owner and workers without errors bring the request to its one answer."""
+        if not hasattr(self, "broker"):
             return
-        self.shop.deliveries += 1
-        owner = Owner(self.shop, "last").take()
+        self.broker.deliveries += 1
+        owner = Owner(self.broker, "last").take()
         drive(owner, random.Random(0), ("done",))
         assert owner.state.answer is not None
-        assert sum(entry.body.kind == "answer" and is_counted(entry, self.shop) for entry in self.shop.log) == 1
+        assert sum(entry.body.kind == "answer" and is_counted(entry, self.broker) for entry in self.broker.log) == 1
 
 
 def comparable(steps: list[Step]) -> tuple[object, ...]:
@@ -173,32 +173,32 @@ def comparable(steps: list[Step]) -> tuple[object, ...]:
     return dispatches, others
 
 
-def is_counted(entry: Entry, shop: Shop) -> bool:
-    return fold(REQUEST, shop.log).answer is entry.body
+def is_counted(entry: Entry, broker: FakeBroker) -> bool:
+    return fold(REQUEST, broker.log).answer is entry.body
 
 
 def drive(owner: Owner, chance: random.Random, fates: Fates, *, loses: float = 0.0) -> None:
-    """Attend a request until it is answered; some attempts never get a result, and time passes only when it must."""
+    """Supervise a request until it is answered; some attempts get no result; time passes if nothing else is left."""
     lost: set[tuple[str, int]] = set()
     for _ in range(1_000):
         if owner.state.answer is not None:
             return
         for step in owner.due():
             if isinstance(step, DispatchTasks):
-                assert_within_limits(owner.state, owner.shop.plan_entry, step)
+                assert_within_limits(owner.state, owner.broker.plan_entry, step)
             owner.carry_out(step)
-        assert_never_stuck(owner.state, owner.shop.now)
-        unfinished = [key for key in owner.shop.unfinished() if key not in lost]
+        assert_never_stuck(owner.state, owner.broker.now)
+        unfinished = [key for key in owner.broker.unfinished() if key not in lost]
         if unfinished:
             key = chance.choice(unfinished)
             if chance.random() < loses:
                 lost.add(key)
             else:
-                owner.shop.finish(key, outcome(key, fates(key) if callable(fates) else chance.choice(fates)))
-        elif not due(owner.state, owner.shop.now, ALLOWANCE):
+                owner.broker.finish(key, outcome(key, fates(key) if callable(fates) else chance.choice(fates)))
+        elif not due(owner.state, owner.broker.now, ALLOWANCE):
             wake = next_time(owner.state)
             assert wake is not None or owner.state.answer is not None
-            owner.shop.now = max(owner.shop.now, wake or 0.0)
+            owner.broker.now = max(owner.broker.now, wake or 0.0)
         owner.read()
     raise AssertionError("no answer after a thousand turns")
 
@@ -210,8 +210,8 @@ moderately = settings(max_examples=50)
 
 @given(plans(most=12), st.integers(1, 4), st.randoms(use_true_random=False))
 @moderately
-def test_every_task_ends_and_the_answer_follows_whatever_workers_do(plan: Plan, cap: int, chance: random.Random):
-    owner = Owner(Shop(plan_entry(plan, in_flight=cap)), "s1").take()
+def test_whatever_workers_do_every_task_ends_and_an_answer_follows(plan: Plan, cap: int, chance: random.Random):
+    owner = Owner(FakeBroker(plan_entry(plan, in_flight=cap)), "s1").take()
 
     drive(owner, chance, OUTCOMES, loses=0.2)
 
@@ -227,7 +227,7 @@ def test_every_task_ends_and_the_answer_follows_whatever_workers_do(plan: Plan, 
 @given(plans(most=12), st.randoms(use_true_random=False))
 @moderately
 def test_what_does_not_depend_on_a_failure_is_done(plan: Plan, chance: random.Random):
-    owner = Owner(Shop(plan_entry(plan)), "s1").take()
+    owner = Owner(FakeBroker(plan_entry(plan)), "s1").take()
     bad = chance.choice(plan.tasks).id
 
     def fate(key: tuple[str, int]) -> str:
@@ -250,17 +250,17 @@ def test_what_does_not_depend_on_a_failure_is_done(plan: Plan, chance: random.Ra
 @given(plans_made, st.randoms(use_true_random=False))
 @moderately
 def test_i4_with_any_budget_and_deadline_an_answer_comes_in_time(plan_entry: PlanRecorded, chance: random.Random):
-    owner = Owner(Shop(plan_entry), "s1").take()
+    owner = Owner(FakeBroker(plan_entry), "s1").take()
 
     drive(owner, chance, OUTCOMES, loses=0.5)
 
     assert owner.state.answer is not None
-    assert owner.shop.now < plan_entry.deadline
+    assert owner.broker.now < plan_entry.deadline
 
 
 @given(logs(), st.floats(0, 100))
 @moderately
-def test_no_log_leaves_a_request_where_nothing_will_ever_wake_its_owner(entries: list[Entry], later: float):
+def test_for_any_log_something_will_wake_the_owner_of_an_unanswered_request(entries: list[Entry], later: float):
     state = RequestState(REQUEST)
 
     for entry in entries:

@@ -1,28 +1,50 @@
-"""Which tasks a worker looks up before it works on them."""
+"""Which tasks a worker looks up in the log before it runs them, and which it does not run."""
 
 from typing import Any
 
 import pytest
 
-from muster_worker.history import FRESH_SECONDS, is_suspect
+from muster_bus.connection import Bus
+from muster_bus.nats_fast import WireClient
+from muster_protocol.headers import Sender
+from muster_protocol.messages import Task
+from muster_worker.history import FRESH_SECONDS, History, Verdict, may_be_copy
 from tests.flow.in_process import task_of
 
 TASK = task_of("t").model_copy(update={"reserved_at": 100.0})
 FIRST: dict[str, Any] = {"delivery": 1, "now": 100.5, "connected_at": 90.0, "ack_wait": 30.0}
 
 
-def test_a_first_delivery_soon_after_its_reservation_is_worked_on_without_a_look():
-    assert not is_suspect(TASK, **FIRST)
+def test_a_first_delivery_soon_after_its_reservation_is_not_looked_up():
+    assert not may_be_copy(TASK, **FIRST)
 
 
 @pytest.mark.parametrize(
     "why",
     [
-        pytest.param({"delivery": 2}, id="it came before"),
-        pytest.param({"connected_at": 100.1}, id="the broker was away since"),
-        pytest.param({"now": 100.1 + FRESH_SECONDS}, id="it lay somewhere for long"),
-        pytest.param({"now": 101.1, "ack_wait": 1.0}, id="it lay somewhere for longer than a peer waits"),
+        pytest.param({"delivery": 2}, id="it was delivered before"),
+        pytest.param({"connected_at": 100.1}, id="the connection is newer than the reservation"),
+        pytest.param({"now": 100.1 + FRESH_SECONDS}, id="it arrived late"),
+        pytest.param({"now": 101.1, "ack_wait": 1.0}, id="it arrived after its ack wait"),
     ],
 )
 def test_a_task_that_may_be_a_second_copy_is_looked_up(why: dict[str, Any]):
-    assert is_suspect(TASK, **{**FIRST, **why})
+    assert may_be_copy(TASK, **{**FIRST, **why})
+
+
+@pytest.mark.parametrize(
+    ("task", "cancelled", "verdict"),
+    [
+        (task_of("t"), set[str](), Verdict.RUN),
+        (task_of("t"), {"r1"}, Verdict.CANCELLED),
+        (task_of("t"), {"r2"}, Verdict.RUN),
+        (task_of("t", deadline=1.0), set[str](), Verdict.LATE),
+        (task_of("t", deadline=1.0), {"r1"}, Verdict.CANCELLED),
+    ],
+)
+async def test_a_cancelled_or_late_task_is_judged_without_the_broker(task: Task, cancelled: set[str], verdict: Verdict):
+    bus = Bus(WireClient(), Sender("worker", "w1"))  # not connected: a read of the log would fail
+    history = History(bus, cancelled.__contains__)
+    fresh = task.model_copy(update={"reserved_at": bus.clock.now()})
+
+    assert await history.judge(fresh, 1) is verdict

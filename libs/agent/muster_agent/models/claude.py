@@ -1,4 +1,4 @@
-"""Claude through the Messages API. The only module that imports `anthropic`; nobody imports it without a key."""
+"""Claude through the Messages API. The only module that imports `anthropic`; it is imported only if there is a key."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -23,7 +23,7 @@ LIST_PRICES = {
 
 
 class Claude:
-    """One model at one endpoint. Retries are not the SDK's: it would sleep for as long as a server tells it to."""
+    """One model at one endpoint. The SDK must not retry: it would sleep for as long as the server asks."""
 
     def __init__(self, name: str, key: str, base_url: str | None = None, price: Price | None = None) -> None:
         self.name = name
@@ -42,7 +42,7 @@ class Claude:
             ]
         if isinstance(ask.brief, PlanBrief):
             options["output_config"] = {"format": {"type": "json_schema", "schema": transform_schema(PlanDraft)}}
-        # Untyped on purpose: tools and transcript are plain dicts, and the SDK's types admit only its own.
+        # Untyped on purpose: tools and transcript are plain dicts, which the types of the SDK do not allow.
         create = cast("Any", self._client.messages).create
         try:
             message: object = await create(
@@ -54,7 +54,7 @@ class Claude:
             )
         except anthropic.APIError as error:
             raise _explained(error, self.name) from error
-        if not isinstance(message, Message):  # a proxy that answers 200 with a page
+        if not isinstance(message, Message):  # such as a proxy that answers 200 with HTML
             raise ModelAway(f"{self.name}: the server did not answer with JSON")
         return self._reply(message)
 
@@ -62,7 +62,7 @@ class Claude:
         await self._client.close()
 
     def _reply(self, message: Message) -> Reply:
-        # Blocks are picked by type: a reply may begin with thinking, and may hold types that are not known yet.
+        # Blocks are picked by type: a reply may begin with thinking, and may have types that are not known yet.
         calls = tuple(
             ToolCall(block.id, block.name, cast("dict[str, Any]", block.input))
             for block in message.content
@@ -84,7 +84,7 @@ class Claude:
 
 
 def _messages(turn: Turn) -> list[Any]:
-    """The reply exactly as it came, thinking included, and the outputs of all its tool calls in one message."""
+    """The reply unchanged, with its thinking, and the outputs of all its tool calls in one message."""
     outputs = [
         {
             "type": "tool_result",
@@ -114,7 +114,7 @@ def _explained(error: anthropic.APIError, model: str) -> MusterError:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that the server asks for; a date or nonsense is left to our own backoff."""
+    """The seconds that the server asks for; None if it gives a date or something unreadable."""
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             return max(0.0, float(headers[name]) / scale)

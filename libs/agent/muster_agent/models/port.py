@@ -3,16 +3,13 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from muster_agent.errors import BadOutput, KeyRefused, Refused
-from muster_protocol.errors import Invalid, Misconfigured
+from muster_agent.errors import BadOutput, Refused
 from muster_protocol.messages import Output, Usage
 
-DEFAULT_CLAUDE = "claude-sonnet-5-5"  # what `auto` means when there is a key
 MAX_TOKENS = 8192  # a worker's answer is a page or two; longer ones are better split into tasks
 Stop = Literal["end", "tools", "length", "refusal", "other"]
 
@@ -35,7 +32,7 @@ NOTHING = Usage()
 
 @dataclass(frozen=True, slots=True)
 class RoleCard:
-    """What a planner may know about a role."""
+    """What a planner sees of a role."""
 
     name: str
     tags: tuple[str, ...]
@@ -44,7 +41,7 @@ class RoleCard:
 
 @dataclass(frozen=True, slots=True)
 class PlanBrief:
-    """Break a request into tasks for these roles. After a refused draft: the draft and what was wrong with it."""
+    """Break a request into tasks for these roles. After a refused draft it has the draft and its mistakes."""
 
     text: str
     roles: tuple[RoleCard, ...]
@@ -57,7 +54,7 @@ class PlanBrief:
 
 @dataclass(frozen=True, slots=True)
 class WorkBrief:
-    """Do one task. It holds neither the goal nor the plan nor the other roles: a worker needs none of them."""
+    """Do one task. A worker does not need the goal, the plan or the other roles, so they are not in it."""
 
     description: str
     persona: str = ""
@@ -67,7 +64,7 @@ class WorkBrief:
 
 @dataclass(frozen=True, slots=True)
 class RefineBrief:
-    """Say a failed task again so that the next attempt avoids the error."""
+    """Rewrite the description of a failed task so that the next attempt avoids the error."""
 
     description: str
     error: str
@@ -75,7 +72,7 @@ class RefineBrief:
 
 @dataclass(frozen=True, slots=True)
 class ComposeBrief:
-    """Make one answer of the tasks' outputs; `gaps` says what is missing."""
+    """Make one answer from the outputs of the tasks; `gaps` lists what is missing."""
 
     goal: str
     outputs: Mapping[str, Output]
@@ -88,7 +85,7 @@ Brief = PlanBrief | WorkBrief | RefineBrief | ComposeBrief
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """What a model is told about a tool."""
+    """What a model sees of a tool."""
 
     name: str
     description: str
@@ -97,7 +94,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """What a model wants done."""
+    """A call that a model asks for."""
 
     id: str
     name: str
@@ -106,7 +103,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What came of a tool call."""
+    """The output of one tool call."""
 
     call_id: str
     text: str
@@ -115,7 +112,7 @@ class ToolOutput:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model said. `native` is the provider's own form of it, passed back unchanged in the next turn."""
+    """The reply of a model. `native` is the provider's own form of it, sent back unchanged in the next turn."""
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -146,12 +143,12 @@ class Ask:
 
 
 def as_text(output: Output) -> str:
-    """An output as it stands in a text: as it is, or as JSON that people can read."""
+    """An output as text: a string as it is, anything else as indented JSON."""
     return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)
 
 
 class Model(Protocol):
-    """Who answers. `said` is what a person should be told about the choice; `price` is None when it is unknown."""
+    """A model. `notice` is what a person should be told about it; `price` is None when it is unknown."""
 
     @property
     def name(self) -> str: ...
@@ -166,7 +163,7 @@ class Model(Protocol):
 
 
 def require_complete(reply: Reply) -> Reply:
-    """The reply if it is whole; otherwise the reason why not."""
+    """The reply if it is complete; otherwise an error that says why not."""
     match reply.stop:
         case "end" | "tools":
             return reply
@@ -176,57 +173,3 @@ def require_complete(reply: Reply) -> Reply:
             raise Refused(f"the model declines this task: {reply.text or 'no reason given'}")
         case "other":
             raise BadOutput(f"the model stopped without an answer: {reply.text or 'no reason given'}")
-
-
-def choose_model(
-    name: str, env: Mapping[str, str], prices: Mapping[str, Price] | None = None, offline_seconds: float = 0.0
-) -> Model:
-    """`auto`, `offline` or a Claude model by its name. Without a key only `auto` goes offline, and says so."""
-    key = api_key(env)
-    match name:
-        case "offline":
-            return _offline(offline_seconds, "the offline model plans and works by rules; it is not an LLM")
-        case "auto" if not key:
-            return _offline(
-                offline_seconds,
-                "no ANTHROPIC_API_KEY: the offline model plans and works by rules; it is not an LLM",
-            )
-        case "auto":
-            return _claude(DEFAULT_CLAUDE, key, env, prices or {})
-        case _ if name.startswith("claude-"):
-            if not key:
-                raise KeyRefused(f"model {name} needs ANTHROPIC_API_KEY (or ANTHROPIC_API_KEY_FILE); or use offline")
-            return _claude(name, key, env, prices or {})
-        case _:
-            raise Invalid(f"unknown model {name!r}; known: auto, offline, claude-…", "model")
-
-
-def api_key(env: Mapping[str, str]) -> str:
-    """The key from the environment or from the file that it names; empty when there is none."""
-    if key := env.get("ANTHROPIC_API_KEY", "").strip():
-        return key
-    path = env.get("ANTHROPIC_API_KEY_FILE", "")
-    if not path:
-        return ""
-    try:
-        key = Path(path).read_text().strip()
-    except OSError as error:
-        raise Misconfigured(f"ANTHROPIC_API_KEY_FILE: {error}") from None
-    if not key:
-        raise Misconfigured(f"ANTHROPIC_API_KEY_FILE: {path} is empty")
-    return key
-
-
-def _offline(seconds: float, notice: str) -> Model:
-    from muster_agent.models.offline.model import Offline
-
-    return Offline(seconds_per_answer=seconds, notice=notice)
-
-
-def _claude(name: str, key: str, env: Mapping[str, str], prices: Mapping[str, Price]) -> Model:
-    # Imported here because anthropic costs two seconds and 70 MB that nobody without a key should pay.
-    try:
-        from muster_agent.models.claude import Claude
-    except ImportError as error:
-        raise Misconfigured(f"model {name} needs the package anthropic: pip install 'muster-agent[claude]'") from error
-    return Claude(name, key, base_url=env.get("ANTHROPIC_BASE_URL") or None, price=prices.get(name))

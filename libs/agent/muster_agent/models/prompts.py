@@ -1,4 +1,4 @@
-"""What Claude is told: a brief as a system text and a user text. Whatever others wrote stands inside data tags."""
+"""Writes a brief as a system text and a user text for an LLM; text from elsewhere stands inside data tags."""
 
 import json
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class TaskDraft(BaseModel):
 
 
 class PlanDraft(BaseModel):
-    """A plan, as a model writes it: the part of a plan that can be put into a strict schema."""
+    """A plan, as a model writes it: the fields that a strict schema can describe."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -60,7 +60,7 @@ def prompt(brief: Brief) -> tuple[str, str]:
 
 
 def data(source: str, content: Output) -> str:
-    """Foreign text in tags that it cannot close itself."""
+    """Text from elsewhere, in tags that it cannot close."""
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, default=str)
     return f'<data source="{_safe(source)}">\n{_safe(text)}\n</data>'
 

@@ -1,4 +1,4 @@
-"""Asking a busy provider again, a few times and not for long; what it cannot mend is the supervisor's to retry."""
+"""Retries a call of a busy model a few times; if that does not help, the supervisor retries the whole attempt."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,12 +7,12 @@ from muster_agent.errors import ModelAway
 from muster_agent.models.port import Ask, Model, Reply
 
 TRIES = 3
-MAX_WAIT_SECONDS = 20.0  # a provider that wants longer gets the attempt back instead of a held slot
+MAX_WAIT_SECONDS = 20.0  # rather than hold a slot for longer, the attempt fails and is retried later
 Sleep = Callable[[float], Awaitable[None]]
 
 
 async def ask_with_retry(model: Model, ask: Ask, sleep: Sleep = asyncio.sleep) -> Reply:
-    """The reply, after at most two more tries while the model is away for a short time."""
+    """The reply of the model, after at most two retries with a short wait before each."""
     for tried in range(1, TRIES):
         try:
             return await model.ask(ask)

@@ -1,4 +1,4 @@
-"""A model for tests: it answers what the script says, and remembers what it was asked."""
+"""A model for tests: it replies from a script, and keeps what it was asked."""
 
 from collections.abc import Callable, Iterable
 
@@ -8,7 +8,7 @@ Script = Callable[[Ask], Reply | Exception]
 
 
 class Scripted:
-    """Replies one after the other, or whatever a function makes of each ask. An exception is raised."""
+    """Replies from a list, one after the other, or from a function of the ask. An exception is raised."""
 
     def __init__(self, script: Iterable[Reply | Exception] | Script, price: Price | None = FREE) -> None:
         self.name = "scripted"

@@ -1,1 +1,1 @@
-"""The team file: its schema, and reading it."""
+"""The team file: its values, and reading it."""

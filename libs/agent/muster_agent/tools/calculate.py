@@ -1,4 +1,4 @@
-"""Exact arithmetic on an expression: fractions instead of floats, and bounds instead of trust."""
+"""Exact arithmetic on an expression: in fractions instead of floats, and with limits on size and depth."""
 
 import ast
 import operator
@@ -8,7 +8,7 @@ from fractions import Fraction
 
 MAX_LENGTH = 1000
 MAX_DEPTH = 50
-MAX_BITS = 8192  # some 2,500 digits; beyond that nobody reads the result and a power can fill the memory
+MAX_BITS = 8192  # about 2,500 digits; without a limit a power can fill the memory
 _SHOWN_DIGITS = 12
 
 

@@ -1,4 +1,4 @@
-"""Search in the text files under one folder; nothing outside of it is ever opened."""
+"""Searches the text files under one folder; it opens no file outside of it."""
 
 import math
 import re
@@ -20,7 +20,7 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A paragraph, the file it stands in and the headings above it."""
+    """A paragraph, its file and the headings above it."""
 
     file: str
     heading: str
@@ -44,7 +44,7 @@ def read_corpus(root: Path) -> tuple[Passage, ...]:
 
 
 def passages_of(file: str, text: str) -> list[Passage]:
-    """Paragraphs under `title > section`; a heading alone is no passage."""
+    """The paragraphs of a text, each with its headings as `title > section`; a heading alone is not a passage."""
     found: list[Passage] = []
     headings: dict[int, str] = {}
     for paragraph in re.split(r"\n\s*\n", text):
@@ -62,7 +62,7 @@ def passages_of(file: str, text: str) -> list[Passage]:
 
 
 def search(passages: tuple[Passage, ...], query: str, limit: int) -> list[Passage]:
-    """The passages that hold most of the query's rare words, best first; a word in a heading counts double."""
+    """The passages with most of the query's rare words, best first; a word in a heading counts double."""
     wanted = set(_words(query))
     bags = [(Counter(_words(passage.text)), set(_words(passage.heading))) for passage in passages]
     seen_in = Counter(word for bag, heading in bags for word in wanted if word in bag or word in heading)

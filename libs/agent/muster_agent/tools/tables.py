@@ -1,4 +1,4 @@
-"""Read-only SQL over the CSV files of a team, in a memory database that lives for one query."""
+"""Runs read-only SQL over the CSV files of a team, in a memory database for each query."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from muster_protocol.errors import Invalid
 
-MAX_ROWS = 100  # what a model can still read
+MAX_ROWS = 100  # more would fill the context window of a model
 MAX_SECONDS = 2.0
 MAX_FILE_BYTES = 20_000_000
 _MAX_VALUE_BYTES = 1_000_000
@@ -30,7 +30,7 @@ Value = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One CSV file: columns with their SQL types, rows, and what its `#` lines say about it."""
+    """One CSV file: columns with their SQL types, rows, and the text of its `#` lines."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
@@ -81,7 +81,7 @@ def _typed(texts: Sequence[str]) -> tuple[str, list[Value]]:
 
 
 class QueryRefused(ValueError):
-    """The query is not one that may run here; the text says why."""
+    """The query is not allowed or failed; the text says why."""
 
 
 def query(tables: Sequence[Table], sql: str) -> str:
@@ -117,7 +117,7 @@ def _shown(value: object) -> Value:
 
 
 def _guard(database: sqlite3.Connection) -> None:
-    """From here on: reading only, no large values, no long runs."""
+    """Allow only reads, small values and short runs from here on."""
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
     database.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 10_000)
     until = time.monotonic() + MAX_SECONDS

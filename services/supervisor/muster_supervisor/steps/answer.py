@@ -1,32 +1,39 @@
-"""The answer, written: stop what still runs, compose, and compare-and-set it at the end of the log."""
+"""Writes the one answer of a request. Every answer is written here, also that of a request which is refused.
+
+The answer is compare-and-set at the end of the log: it is based on everything that was written before it.
+"""
 
 import asyncio
 import logging
 from dataclasses import replace
 
 from muster_bus import telemetry
-from muster_bus.topology import delete_message
+from muster_bus.connection import Bus
+from muster_bus.lease import Delivery
+from muster_bus.log import RequestLog
+from muster_bus.reports import Source
+from muster_protocol import headers as h
 from muster_protocol.errors import Invalid, Retryable
-from muster_protocol.fold import TaskStatus
 from muster_protocol.messages import Answer, AnswerStatus
-from muster_supervisor.composing.compose import Draft, compose, cut, gaps, merge
+from muster_supervisor.abort import abort_request
+from muster_supervisor.composing.compose import compose
+from muster_supervisor.composing.merge import Draft, cut, gaps, merge
 from muster_supervisor.decide import GiveAnswer, status_of
 from muster_supervisor.owner import Owner
-from muster_supervisor.steps.dispatch import abort
 
 log = logging.getLogger("muster.supervisor")
 
 WRITE_SECONDS = 0.5  # kept back from composing to write the answer
-AGAIN_SECONDS = 0.1
+RETRY_SECONDS = 0.1  # before a large answer is tried again that the object store did not take
 MAX_GAPS, MAX_REASON = 1000, 200  # what is left of the reasons in an answer that was too long; the log has them all
 
 
 async def give_answer(owner: Owner, step: GiveAnswer) -> None:
-    """Exactly one answer: if entries came meanwhile, correct the table, and compose again at most once."""
+    """Stop what still runs, compose, and write; after a lost write try again, and compose again at most once."""
     if owner.state.plan_entry is None and owner.planning_error:
         step = replace(step, reason=f"{step.reason}; {owner.planning_error}")
     if owner.state.in_flight:
-        owner.in_background(lambda: _stop_the_rest(owner, step.reason or "the request is answered"))
+        owner.in_background(lambda: abort_request(owner, step.reason or "the request is answered"))
     draft = await _compose(owner, step)
     has_composed_again = False
     await owner.finish_background()
@@ -36,14 +43,14 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
             is_written = await owner.compare_and_set(answer)
         except (Invalid, Retryable) as reason:
             if isinstance(reason, Retryable) and owner.now() < owner.deadline - WRITE_SECONDS:
-                await asyncio.sleep(AGAIN_SECONDS)  # a large body was not taken yet
+                await asyncio.sleep(RETRY_SECONDS)
                 continue
             if draft.is_cut:
                 raise
             draft = cut(draft, str(reason))
             continue
         if is_written:
-            log.info("✓ answer  %s  %s  %.2f s", owner.request_id, answer.status, answer.seconds)
+            _log_written(answer)
             await owner.finish_background()
             return
         has_more = bool(merge(owner.state, step.reason).made_of - draft.made_of)
@@ -52,22 +59,48 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
             draft = await _compose(owner, step)
 
 
+async def refuse(owner: Owner, reason: str) -> None:
+    """Report a request that cannot be carried out, and answer it without the model, which may be what fails."""
+    await owner.bus.report(reason, Source.of(owner.delivery), request_id=owner.request_id)
+    await give_answer(owner, GiveAnswer(AnswerStatus.FAILED, reason, is_plain=True))
+
+
+async def refuse_unread(bus: Bus, delivery: Delivery, reason: str) -> None:
+    """Report and answer a delivery that holds no usable request, so that nobody can own it."""
+    request_id = h.request_id_of(delivery.headers, delivery.sequence, delivery.data)
+    request_hash = h.request_hash(delivery.subject, delivery.headers, delivery.data)
+    await bus.report(reason, Source.of(delivery), request_id=request_id)
+    known = RequestLog(bus, request_id)
+    await known.refresh(from_leader=True)
+    while known.state.answer is None and known.state.request_hash in ("", request_hash):  # again after a lost write
+        answer = Answer(
+            request_id=request_id,
+            status=AnswerStatus.FAILED,
+            text=f"The request is invalid. {reason}",
+            gaps=(reason,),
+            request_hash=request_hash,
+        )
+        if await known.compare_and_set(answer, term=known.state.term):
+            _log_written(answer)
+
+
 async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
-    """With the model if there is one and time for it; the plain merge is always possible."""
+    """The text, with the model if it is needed and there is time; otherwise the plain merge."""
     seconds = owner.deadline - owner.now() - WRITE_SECONDS
     with telemetry.span("compose", telemetry.SpanKind.INTERNAL, {"muster.request": owner.request_id}):
         plain = merge(owner.state, step.reason)
         if seconds <= 0 or step.is_plain or len(plain.made_of) < 2:
-            return plain  # nothing to unite: it waits for nobody who thinks
+            return plain  # nothing for a model to do: no slot is waited for
         try:
             async with asyncio.timeout(seconds), owner.resources.model_slots:
                 return await compose(owner.state, owner.resources.model, step.reason)
-        except Exception as error:  # noqa: BLE001 - whatever a model raises, finished work is not thrown away
-            log.warning("… answer  %s  composed without the model: %r", owner.request_id, error)
+        except Exception as error:  # noqa: BLE001 - whatever a model raises, finished results are not lost
+            log.warning("… answer  %s: composed without the model, which failed: %r", owner.request_id, error)
             return merge(owner.state, step.reason)
 
 
 def _final(owner: Owner, step: GiveAnswer, draft: Draft) -> Answer:
+    """The answer as the log stands now."""
     state = owner.state
     outcomes = state.outcomes()
     done = sum(outcome.status == "done" for outcome in outcomes)
@@ -92,12 +125,9 @@ def _final(owner: Owner, step: GiveAnswer, draft: Draft) -> Answer:
     )
 
 
-async def _stop_the_rest(owner: Owner, reason: str) -> None:
-    """Tell workers to stop, and take what still waits out of the queue; no answer waits for that."""
-    await abort(owner, (), reason)
-    waiting = [
-        attempt.task_sequence
-        for task in owner.state.tasks.values()
-        if task.status is TaskStatus.RUNNING and (attempt := task.attempts[-1]).task_sequence is not None
-    ]
-    await asyncio.gather(*(delete_message(owner.bus, "TASKS", sequence) for sequence in waiting))
+def _log_written(answer: Answer) -> None:
+    if answer.status is AnswerStatus.FAILED:
+        reason = next(iter(answer.gaps), "no task finished")
+        log.info("✗ answer  %s  %s  %.2f s: %s", answer.request_id, answer.status, answer.seconds, reason)
+    else:
+        log.info("✓ answer  %s  %s  %.2f s", answer.request_id, answer.status, answer.seconds)

@@ -1,29 +1,30 @@
-"""The plan of a request: made within its time, written once, or the request is refused with the reason."""
+"""Records the plan of a request, once; a request for which no plan can be made or stored is refused.
+
+`planner.py` makes the plan; here it gets its time limit, its retries and its place in the log.
+"""
 
 import asyncio
 import logging
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 from muster_bus import telemetry
-from muster_bus.reports import Source
 from muster_protocol.errors import Invalid, MusterError, Retryable
-from muster_protocol.messages import AnswerStatus, PlanRecorded, Usage
-from muster_supervisor.decide import GiveAnswer
+from muster_protocol.messages import PlanRecorded, Usage
 from muster_supervisor.owner import Owner
 from muster_supervisor.planner import Unplannable, make_plan
-from muster_supervisor.steps.answer import give_answer
+from muster_supervisor.steps.answer import refuse
 
 log = logging.getLogger("muster.supervisor")
 
-RETRY_SECONDS = 1.0
+RETRY_SECONDS = 1.0  # before a plan is asked for or stored again
 
 
 async def plan(owner: Owner) -> None:
-    """Make the plan and write it, unless another one is there by then."""
+    """Make the plan and record it, unless the log has one by then."""
     request, team, model = owner.request, owner.resources.team, owner.resources.model
     try:
         with telemetry.span("plan", telemetry.SpanKind.INTERNAL, {"gen_ai.operation.name": "plan"}):
-            async with asyncio.timeout(owner.seconds_left()), _place(owner):
+            async with asyncio.timeout(owner.seconds_left()), _model_slot(owner):
                 planned, usage, warnings = await make_plan(request, team, model)
     except (TimeoutError, Retryable) as error:
         await _pause(owner, "planning is tried again", error)
@@ -33,7 +34,7 @@ async def plan(owner: Owner) -> None:
         await refuse(owner, str(error))
         return
     except Exception as error:
-        log.exception("planning %s broke", owner.request_id)
+        log.exception("… request %s: planning failed", owner.request_id)
         await refuse(owner, f"no plan could be made: {error!r}")
         return
     plan_entry = PlanRecorded(
@@ -50,12 +51,12 @@ async def plan(owner: Owner) -> None:
         warnings=warnings,
         usage=usage,
     )
-    await _write(owner, plan_entry)
+    await _record(owner, plan_entry)
 
 
-async def _write(owner: Owner, plan_entry: PlanRecorded) -> None:
-    """A plan that no message can carry is refused; one that is not taken for now is kept, since it may have cost."""
-    while _is_wanted(owner):  # an entry that came meanwhile costs a try, not the plan
+async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
+    """Write the plan: one that is too large is refused; one that cannot be stored now is kept and tried again."""
+    while _is_wanted(owner):  # after an entry that came meanwhile the same plan is tried again
         try:
             if await owner.compare_and_set(plan_entry):
                 log.info("☰ plan    %s  %d tasks", owner.request_id, len(plan_entry.plan.tasks))
@@ -67,25 +68,19 @@ async def _write(owner: Owner, plan_entry: PlanRecorded) -> None:
 
 
 def _is_wanted(owner: Owner) -> bool:
+    """Whether a plan would still be of use."""
     state = owner.state
     return state.plan_entry is None and state.answer is None and state.cancelled is None and owner.seconds_left() > 0
 
 
 async def _pause(owner: Owner, what: str, error: Exception) -> None:
+    """Remember why there is no plan yet, and wait a moment or until the log changes."""
     if owner.seconds_left() > 0:  # else `due` says that the deadline was reached
         owner.planning_error = f"{what}: {str(error) or type(error).__name__}"
-        log.warning("… request %s  %s", owner.request_id, owner.planning_error)
+        log.warning("… request %s: %s", owner.request_id, owner.planning_error)
         await owner.log.changed(min(RETRY_SECONDS, owner.seconds_left()))
 
 
-def _place(owner: Owner) -> AbstractAsyncContextManager[object]:
-    """Among those who think; a plan that is given needs no model and waits for none."""
+def _model_slot(owner: Owner) -> AbstractAsyncContextManager[object]:
+    """A slot of the model; a plan that was given needs no model and waits for no slot."""
     return owner.resources.model_slots if owner.request.text is not None else nullcontext()
-
-
-async def refuse(owner: Owner, reason: str) -> None:
-    """Report a request that cannot be done, and answer it all the same, without the model: it may be what breaks."""
-    delivery = owner.delivery
-    source = Source.of(delivery)
-    await owner.bus.report(reason, source, request_id=owner.request_id)
-    await give_answer(owner, GiveAnswer(AnswerStatus.FAILED, reason, is_plain=True))

@@ -1,4 +1,4 @@
-"""What can be computed from rows of numbers without knowing what they are about: differences, leaders, units.
+"""Computes what rows of numbers show without knowing their subject: differences, leaders, other units.
 
 A measure is an expression for the calculator. The sentences are written from the calculator's outputs alone.
 """
@@ -24,7 +24,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Something to compute, and what it means: for one column of one row, or of all."""
+    """An expression to compute, and what it means for one column of one row or of all rows."""
 
     expression: str
     kind: str
@@ -33,7 +33,7 @@ class Measure:
 
 
 def measures(rows: Rows) -> list[Measure]:
-    """All that is worth computing for one row (against the average) or for several (against each other)."""
+    """The measures of one row, compared with the average, or of several rows, compared with each other."""
     found: list[Measure] = []
     for index, column in enumerate(rows.columns):
         known = _known(rows, index)
@@ -55,7 +55,7 @@ def _against_average(column: str, name: str, value: int | float, average: Number
 
 
 def _spread(column: str, known: Sequence[tuple[str, int | float]]) -> list[Measure]:
-    """How far the highest lies above the lowest, under the name of the best."""
+    """How far the highest is above the lowest, with the name of the best."""
     numbers = [value for _, value in known]
     low, high = min(numbers), max(numbers)
     if low <= 0:
@@ -64,13 +64,13 @@ def _spread(column: str, known: Sequence[tuple[str, int | float]]) -> list[Measu
 
 
 def _known(rows: Rows, index: int) -> list[tuple[str, int | float]]:
-    """The numbers of one column that are there, each with the name of its row."""
+    """The numbers of one column that are not missing, each with the name of its row."""
     pairs = [(name, row[index]) for name, row in zip(rows.names, rows.values, strict=True)]
     return [(name, value) for name, value in pairs if value is not None]
 
 
 def profile(rows: Rows, values: Mapping[str, str]) -> str:
-    """One row in sentences: each number, what it is in other units, and how it stands to the average."""
+    """Each number of a row on a line, in other units and compared with the average."""
     lines: list[str] = []
     computed = measures(rows)
     for name, row in zip(rows.names, rows.values, strict=True):
@@ -87,7 +87,7 @@ def profile(rows: Rows, values: Mapping[str, str]) -> str:
 
 
 def comparison(tables: Sequence[Rows], values: Mapping[str, str]) -> str:
-    """Who leads in what, as results: the lines that a report's summary is made of."""
+    """The rows that lead in each column, as lines for the summary of a report."""
     lines: list[str] = []
     for rows in tables:
         for measure in measures(rows):
@@ -104,7 +104,7 @@ def comparison(tables: Sequence[Rows], values: Mapping[str, str]) -> str:
 
 
 def figures(rows: Rows, values: Mapping[str, str]) -> str:
-    """The numbers side by side as a Markdown table, with those in other units below their origin."""
+    """The numbers as a Markdown table, with those in other units below."""
     lines = [f"| | {' | '.join(rows.names)} |", f"|---|{'---|' * len(rows.names)}"]
     computed: dict[tuple[str, str, str], str | None] = {}
     for measure in measures(rows):
@@ -142,7 +142,7 @@ def _note(measure: Measure, value: str) -> str:
 
 
 def _leads(rows: Rows) -> dict[str, list[str]]:
-    """The columns in which each row is best; a shared first place counts for nobody."""
+    """The columns in which each row alone is best."""
     leads: dict[str, list[str]] = {name: [] for name in rows.names} if len(rows.names) > 1 else {}
     for index, column in enumerate(rows.columns):
         known = _known(rows, index)

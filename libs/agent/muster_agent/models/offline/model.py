@@ -1,4 +1,4 @@
-"""The model without a model: rules that plan, work and refine the same way every time, and say so."""
+"""The offline model: fixed rules that plan, work and refine without an LLM, and say so."""
 
 import asyncio
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _FAILED = "\n\nThe last attempt failed with: "
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """Rules, not an LLM. `seconds_per_answer` is a declared stand-in for the time a model would think."""
+    """Rules, not an LLM. `seconds_per_answer` is a pause in place of the time that an LLM would take."""
 
     seconds_per_answer: float = 0.0
     notice: str = "the offline model plans and works by rules; it is not an LLM"

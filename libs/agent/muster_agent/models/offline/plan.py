@@ -1,4 +1,4 @@
-"""Planning by rules: the subjects named in a request, times the stages that the roles stand for."""
+"""Plans by rules: a task for each subject that a request names and each stage of work that a role stands for."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from muster_agent.models.port import PlanBrief, RoleCard
 from muster_protocol.plan import MAX_TASKS, Plan, TaskSpec
 
-MAX_SUBJECTS = 12  # a longer list is a map, not a text
+MAX_SUBJECTS = 12  # a longer list should be sent as a map
 MAX_STAGES = 10
 _SEPARATOR = re.compile(r"\s*,\s*(?:and|or)\s+|\s*,\s*|\s+(?:and|or|vs\.?|versus|against|&)\s+", re.IGNORECASE)
 _COMPARES = re.compile(r"\b(compar|contrast|versus|vs\b|between|differ|each of|rank)", re.IGNORECASE)
@@ -34,15 +34,15 @@ _VERBS = {"gather": "Research", "analyse": "Analyse", "write": "Write up", "chec
 
 
 @dataclass(frozen=True, slots=True)
-class DemoEnvironment:
-    """A role and the kind of work that its words stand for."""
+class Stage:
+    """A role, and the kind of work that its name, tags or description stand for."""
 
     role: RoleCard
     kind: str
 
 
 def plan_by_rules(brief: PlanBrief) -> Plan:
-    """A plan in which every task names a role of the team, with the wanted number of tasks if one is wanted."""
+    """A plan in which every task names a role of the team; it has the wanted number of tasks, if one is given."""
     text = " ".join(brief.text.split())
     stages = stages_of(brief.roles)
     found = subjects(text)[:MAX_SUBJECTS]
@@ -56,20 +56,20 @@ def plan_by_rules(brief: PlanBrief) -> Plan:
 
 
 def subjects(text: str) -> list[str]:
-    """What a request lists: "A, B and C", "A vs B". Names of two or more, or nothing."""
+    """The subjects that a request lists, as in "A, B and C" or "A vs B"; two or more, or none."""
     compares = _COMPARES.search(text) is not None
     for clause in re.split(r"[:;?!\n]|(?<!\bvs)\.\s", text):
         parts = [part.strip(" \"'()") for part in _SEPARATOR.split(clause) if part.strip(" \"'()")]
-        named = _run([_proper(part, is_first=index == 0) for index, part in enumerate(parts)])
+        named = _leading([_proper(part, is_first=index == 0) for index, part in enumerate(parts)])
         if len(named) < 2 and compares:
-            named = _run([_plain(part, is_first=index == 0) for index, part in enumerate(parts)])
+            named = _leading([_plain(part, is_first=index == 0) for index, part in enumerate(parts)])
         if len(named) >= 2:
             return named
     return []
 
 
-def _run(names: Sequence[str]) -> list[str]:
-    """The unbroken run of names at the start; a first part that is only an introduction may be empty."""
+def _leading(names: Sequence[str]) -> list[str]:
+    """The names up to the first part without one; the first part may have none, as an introduction."""
     run: list[str] = []
     for index, name in enumerate(names):
         if not name and index > 0:
@@ -109,14 +109,14 @@ def _plain(part: str, is_first: bool) -> str:
     return " ".join(kept) if len(kept) <= 4 else ""
 
 
-def stages_of(roles: Sequence[RoleCard]) -> list[DemoEnvironment]:
+def stages_of(roles: Sequence[RoleCard]) -> list[Stage]:
     """The roles in the order of their kinds of work; within a kind in the order of the team file."""
     order = {kind: place for place, (kind, _) in enumerate(_STAGES)} | {"other": 1}
-    return sorted((DemoEnvironment(role, _kind(role)) for role in roles), key=lambda stage: order[stage.kind])
+    return sorted((Stage(role, _kind(role)) for role in roles), key=lambda stage: order[stage.kind])
 
 
 def _kind(role: RoleCard) -> str:
-    """By the name first, then the tags, then the description: the earliest word decides."""
+    """The kind by the first known word in the name, else in the tags, else in the description."""
     for words in (role.name, " ".join(role.tags), role.description):
         places = [
             (match.start(), kind)
@@ -128,8 +128,8 @@ def _kind(role: RoleCard) -> str:
     return "other"
 
 
-def _by_subject(text: str, named: Sequence[str], stages: Sequence[DemoEnvironment]) -> list[TaskSpec]:
-    """Every stage but the last for each subject; then one comparison of all; then the last stage on everything."""
+def _by_subject(text: str, named: Sequence[str], stages: Sequence[Stage]) -> list[TaskSpec]:
+    """Every stage but the last for each subject, then one comparison of all, then the last stage for everything."""
     *middle, last = stages
     focus = _focus(text)
     tasks: list[TaskSpec] = []
@@ -162,8 +162,8 @@ def _by_subject(text: str, named: Sequence[str], stages: Sequence[DemoEnvironmen
     return tasks
 
 
-def _by_role(text: str, stages: Sequence[DemoEnvironment]) -> list[TaskSpec]:
-    """One task for each role: roles of one kind at the same time, each kind after the one before."""
+def _by_role(text: str, stages: Sequence[Stage]) -> list[TaskSpec]:
+    """One task for each role: roles of one kind in parallel, each kind after the one before."""
     if len(stages) == 1:
         return [TaskSpec(id=_new_id(_short(stages[0]), []), description=text, tag=stages[0].role.name)]
     tasks: list[TaskSpec] = []
@@ -183,7 +183,7 @@ def _by_role(text: str, stages: Sequence[DemoEnvironment]) -> list[TaskSpec]:
     return tasks
 
 
-def _closing(text: str, last: DemoEnvironment, needs: tuple[str, ...], tasks: list[TaskSpec]) -> TaskSpec:
+def _closing(text: str, last: Stage, needs: tuple[str, ...], tasks: list[TaskSpec]) -> TaskSpec:
     return TaskSpec(
         id=_new_id("report" if last.kind == "write" else _short(last), tasks),
         description=f"{_VERBS[last.kind]} the answer to: {text}",
@@ -194,7 +194,7 @@ def _closing(text: str, last: DemoEnvironment, needs: tuple[str, ...], tasks: li
 
 
 def _with_one_less(tasks: list[TaskSpec]) -> list[TaskSpec]:
-    """Two tasks of one role become one; when every role has one task, the first stage goes."""
+    """The plan with one task less: two tasks of one role become one, or else the first task is left out."""
     for index, second in enumerate(tasks):
         first = next((task for task in tasks[:index] if task.tag == second.tag), None)
         if first is not None and first.id not in second.dependencies and second is not tasks[-1]:
@@ -219,7 +219,7 @@ def _replaced(tasks: list[TaskSpec], gone: str, instead: tuple[str, ...]) -> lis
 
 
 def _ordered(tasks: list[TaskSpec]) -> list[TaskSpec]:
-    """Each task after those that it depends on, otherwise as before."""
+    """The tasks in their order, except that each comes after those that it depends on."""
     placed: dict[str, TaskSpec] = {}
     waiting = list(tasks)
     while waiting:
@@ -232,7 +232,7 @@ def _ordered(tasks: list[TaskSpec]) -> list[TaskSpec]:
 
 
 def _with_more(tasks: list[TaskSpec], count: int) -> list[TaskSpec]:
-    """Second looks at what stands on its own, for the same readers, until the wanted number is reached."""
+    """The tasks, and `count` copies of those without dependencies; whoever reads a task also reads its copies."""
     sources = [task for task in tasks if not task.dependencies]
     looks: dict[str, list[TaskSpec]] = {source.id: [] for source in sources}
     for number in range(count):
@@ -248,7 +248,7 @@ def _another_look(source: TaskSpec, number: int) -> TaskSpec:
 
 
 def _reading_also(task: TaskSpec, looks: Mapping[str, Sequence[TaskSpec]]) -> TaskSpec:
-    """The task, which now waits for every look at what it waited for."""
+    """The task, which now also depends on the copies of its dependencies."""
     needs: list[str] = []
     for need in task.dependencies:
         needs.append(need)
@@ -257,12 +257,12 @@ def _reading_also(task: TaskSpec, looks: Mapping[str, Sequence[TaskSpec]]) -> Ta
 
 
 def _focus(text: str) -> str:
-    """What the request says after its colon, so that a worker knows what matters without knowing the request."""
+    """The text after the colon of the request, which tells a worker what matters."""
     _, colon, rest = text.partition(":")
     return f": {rest.strip()}" if colon and rest.strip() else ""
 
 
-def _short(stage: DemoEnvironment) -> str:
+def _short(stage: Stage) -> str:
     return {"gather": "research", "analyse": "analyse"}.get(stage.kind, stage.role.name)
 
 

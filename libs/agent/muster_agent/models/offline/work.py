@@ -1,4 +1,4 @@
-"""Working by rules: look things up with the role's own tools, compute with them, and write down what they said."""
+"""Works by rules: looks things up and computes with the role's own tools, and writes down their outputs."""
 
 import json
 import re
@@ -18,7 +18,7 @@ _OWN = ("search_corpus", "query_database", "calculate", "format_document")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the tools have said so far."""
+    """The outputs of the tools so far."""
 
     tools: Mapping[str, ToolSpec]
     used: Sequence[tuple[ToolCall, str]]
@@ -32,7 +32,7 @@ class Seen:
 
 
 def work_by_rules(ask: Ask, brief: WorkBrief) -> Reply:
-    """The next tool calls, or the text when there is nothing left to look up, to compute or to lay out."""
+    """The next tool calls, or the text if nothing is left to look up, to compute or to lay out."""
     used = [
         (call, output.text)
         for turn in ask.transcript
@@ -48,7 +48,7 @@ def work_by_rules(ask: Ask, brief: WorkBrief) -> Reply:
 
 
 def head(description: str) -> str:
-    """What a task is about: its words before the colon."""
+    """The subject of a task: its words before the colon."""
     return description.partition(":")[0].strip() or description
 
 
@@ -104,7 +104,7 @@ def _only_text_parameter(tool: ToolSpec) -> str | None:
 
 
 def _rows(seen: Seen) -> list[Rows]:
-    """The tables that were asked for: rows and averages came one after the other."""
+    """The rows of each queried table; each query for rows was followed by one for averages."""
     answers = [json.loads(text) for text in seen.outputs("query_database")]
     pairs = zip(answers[::2], answers[1::2], strict=False)
     return [
@@ -178,7 +178,7 @@ def _section(task_id: str, text: str) -> tuple[str, str]:
 
 
 def _shaped(text: str, expected: str | Mapping[str, Any] | None) -> str:
-    """Where an object is wanted, the text goes into its string fields; rules invent no other values."""
+    """The text, or, if an object is expected, an object with the text in each string field."""
     if expected is None or isinstance(expected, str):
         return text
     properties: Mapping[str, Any] = expected.get("properties", {})

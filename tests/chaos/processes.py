@@ -1,14 +1,14 @@
 """The processes: brokers and services that are killed, paused, stopped and started again."""
 
 import asyncio
-import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-from muster_bus.embedded import Cluster, Server, free_port
+from muster_bus.embedded import Server, free_port
+from muster_testing.cluster import Cluster
+from muster_testing.services import command, environment
 from tests.chaos.ledger import Death, Ledger, Outage
 
 ROOT = Path(__file__).parent.parent.parent
@@ -20,7 +20,7 @@ BROKEN = ("Traceback (most recent call last)", "was never awaited", "was never r
 TAIL = 1500  # characters of a dead service's log that are shown
 
 
-class Player:
+class Process:
     """One service, under whatever process it has now."""
 
     def __init__(
@@ -29,9 +29,8 @@ class Player:
         self.name = name
         self.service = service
         self.is_busy = False  # a fault has it
-        self._command = [sys.executable, "-m", "tests.serve", service]
-        self._options = ("--url", url, "--team", str(folder / "team.yaml"), "--grace", str(GRACE_SECONDS), *options)
-        self._folder = folder
+        self._options = options
+        self._environment = environment(folder, url, GRACE_SECONDS)
         self._ledger = ledger
         self._process: subprocess.Popen[bytes] | None = None
         self._is_meant_to_run = False
@@ -52,7 +51,7 @@ class Player:
         self._generation += 1
         self._spawn(f"{self.name}-{self._generation}" if is_renamed else self.name)
         limit = time.monotonic() + READY_SECONDS
-        while self._is_meant_to_run and "ready:" not in self._said():
+        while self._is_meant_to_run and "ready:" not in self._printed():
             if time.monotonic() > limit:
                 self._ledger.deaths.append(
                     Death(self.name, f"was not ready within {READY_SECONDS:g} s\n{self._tail()}")
@@ -64,11 +63,10 @@ class Player:
         self._from = self._log.stat().st_size if self._log.exists() else 0
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(
-                [*self._command, instance, *self._options],
+                command(self.service, instance, *self._options),
                 stdout=output,
                 stderr=output,
-                cwd=ROOT,
-                env={**os.environ, "TEST_FOLDER": str(self._folder)},
+                env=self._environment,
             )
         self._is_meant_to_run = True
 
@@ -107,24 +105,24 @@ class Player:
         return False
 
     def broken(self) -> list[Death]:
-        """What it said that no service should ever have to say, from its first process to its last."""
-        said = self._log.read_text(errors="replace") if self._log.exists() else ""
-        found = {word: said.count(word) for word in BROKEN if word in said}
+        """What it printed that no service should ever print, from its first process to its last."""
+        printed = self._log.read_text(errors="replace") if self._log.exists() else ""
+        found = {word: printed.count(word) for word in BROKEN if word in printed}
         return [
-            Death(self.name, f"said {count} × {word!r}\n{said[said.index(word) - 200 :][:TAIL]}")
+            Death(self.name, f"printed {count} × {word!r}\n{printed[printed.index(word) - 200 :][:TAIL]}")
             for word, count in found.items()
         ]
 
-    def _said(self) -> str:
+    def _printed(self) -> str:
         with self._log.open("rb") as log:
             log.seek(self._from)
             return log.read().decode(errors="replace")
 
     def _tail(self) -> str:
-        return self._said()[-TAIL:]
+        return self._printed()[-TAIL:]
 
 
-class DemoEnvironment:
+class Processes:
     """All processes of one run."""
 
     def __init__(self, folder: Path, ledger: Ledger, *, is_cluster: bool) -> None:
@@ -132,44 +130,45 @@ class DemoEnvironment:
         self._folder = folder
         self.cluster = Cluster(folder / "brokers") if is_cluster else None
         self.brokers = self.cluster.servers if self.cluster else [Server(folder / "broker")]
-        self.players: list[Player] = []
+        self.services: list[Process] = []
 
     @property
     def url(self) -> str:
         return ",".join(server.url for server in self.brokers)
 
-    def _player(self, name: str, service: str, *options: str) -> Player:
-        return Player(name, service, options, self._folder, self.url, self.ledger)
+    def _process(self, name: str, service: str, *options: str) -> Process:
+        return Process(name, service, options, self._folder, self.url, self.ledger)
 
     async def start_brokers(self) -> None:
-        """They find their ports; then it is known what to tell the services."""
+        """They find their ports; only then the commands of the services are known."""
         await asyncio.gather(*(server.start() for server in self.brokers))
-        self.players = [
-            *(self._player(f"s{n}", "supervisor") for n in (1, 2)),
-            *(self._player(f"w{n}", "worker", "--slots", str(4 * n)) for n in (1, 2, 3)),
-            self._player("c1", "coordinator", "--port", str(free_port())),
+        team = ("--team", str(self._folder / "team.yaml"))
+        self.services = [
+            *(self._process(f"s{n}", "supervisor", *team) for n in (1, 2)),
+            *(self._process(f"w{n}", "worker", *team, "--slots", str(4 * n)) for n in (1, 2, 3)),
+            self._process("c1", "coordinator", "--port", str(free_port())),
         ]
 
     async def start_services(self) -> None:
-        await asyncio.gather(*(player.start() for player in self.players if not player.is_running))
+        await asyncio.gather(*(service.start() for service in self.services if not service.is_running))
 
     async def watch(self) -> None:
         """Start again what died by itself, so that one death does not hide the next."""
         while True:
-            for player in self.players:
-                if not player.look() and not player.is_busy:
-                    player.is_busy = True
-                    await player.start()
-                    player.is_busy = False
+            for service in self.services:
+                if not service.look() and not service.is_busy:
+                    service.is_busy = True
+                    await service.start()
+                    service.is_busy = False
             await asyncio.sleep(WATCH_SECONDS)
 
     async def stop_services(self) -> None:
-        await asyncio.gather(*(player.stop() for player in self.players))
+        await asyncio.gather(*(service.stop() for service in self.services))
 
     async def close(self) -> None:
-        for player in self.players:
-            player.signal(signal.SIGCONT)
-            player.kill()
+        for service in self.services:
+            service.signal(signal.SIGCONT)
+            service.kill()
         await asyncio.gather(*(server.stop() for server in self.brokers))
 
     def was_away(self, who: str, began: float, process: int = 0) -> None:

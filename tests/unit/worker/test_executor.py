@@ -1,4 +1,4 @@
-"""One attempt of one role: whatever it does, there is an outcome."""
+"""One attempt of one role has an outcome, whatever the role does."""
 
 import asyncio
 import time
@@ -11,7 +11,9 @@ from muster_agent.functions import Context
 from muster_agent.team.file import load_team
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import ResultStatus
-from muster_worker.executor import Executor, Outcome, fitting
+from muster_worker.executor import Executor
+from muster_worker.outcome import Outcome
+from muster_worker.runners.model import output_of
 from tests.unit.agent.teams import FUNCTIONS, task, team
 
 HANDLERS = """
@@ -52,15 +54,15 @@ async def run(executor: Executor, tag: str, **fields: Any) -> Outcome:
     return await executor.run(task(tag, **fields), Context({}))
 
 
-async def test_a_function_gets_its_task_and_context_and_may_tell_how_it_goes(executor: Executor):
-    notice: list[str] = []
-    outcome = await executor.run(task("asks", "count"), Context({"a": 1}, progress=notice.append))
+async def test_a_function_gets_its_task_and_context_and_can_publish_progress(executor: Executor):
+    published: list[str] = []
+    outcome = await executor.run(task("asks", "count"), Context({"a": 1}, progress=published.append))
     await asyncio.sleep(0)
 
     assert outcome.status is ResultStatus.DONE
     assert outcome.role == "asks"
     assert outcome.output == {"outputs": {"a": 1}, "description": "count"}
-    assert notice == ["half way"]
+    assert published == ["half way"]
 
 
 @pytest.mark.parametrize(
@@ -92,14 +94,14 @@ async def test_whatever_a_function_does_is_its_own_failure(
     assert outcome.output is None
 
 
-async def test_a_bug_shows_where_it_is(executor: Executor):
+async def test_a_bug_comes_with_its_stack(executor: Executor):
     outcome = await run(executor, "bug")
 
     assert outcome.error
     assert 'return {}["key"]' in (outcome.error.stack or "")
 
 
-async def test_a_cancelled_attempt_is_cancelled(executor: Executor):
+async def test_a_cancellation_of_the_attempt_is_raised(executor: Executor):
     running = asyncio.create_task(run(executor, "hangs"))
     await asyncio.sleep(0)
     running.cancel()
@@ -108,7 +110,7 @@ async def test_a_cancelled_attempt_is_cancelled(executor: Executor):
         await running
 
 
-async def test_an_empty_task_costs_next_to_nothing(executor: Executor):
+async def test_an_empty_task_takes_less_than_100_microseconds(executor: Executor):
     nothing = task("noop")
     ctx = Context({})
     best = float("inf")
@@ -142,7 +144,7 @@ async def test_a_model_role_that_must_fill_a_schema_gives_an_object():
     assert "tall" in outcome.output["summary"]
     assert refused.error
     assert refused.error.is_final
-    assert fitting('```json\n{"size": 3}\n```', number) == {"size": 3}
+    assert output_of('```json\n{"size": 3}\n```', number) == {"size": 3}
 
 
 async def test_a_model_by_task_replaces_that_of_the_role_and_a_missing_key_is_final():
@@ -155,7 +157,7 @@ async def test_a_model_by_task_replaces_that_of_the_role_and_a_missing_key_is_fi
     assert "ANTHROPIC_API_KEY" in outcome.error.message
 
 
-def test_an_executor_says_what_it_serves_and_refuses_roles_that_are_not_in_the_team():
+def test_an_executor_lists_its_tags_and_refuses_roles_that_are_not_in_the_team():
     found = team({"name": "a", "tags": ["x"]}, {"name": "b", "tags": ["x"]})
 
     assert Executor(found, {}, ["b"]).tags == ("b", "x")

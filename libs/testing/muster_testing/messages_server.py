@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Canned:
+class CannedReply:
     """One reply: a body with a status, or a connection that is cut in the middle of it."""
 
     body: Json | str
@@ -22,7 +22,8 @@ class Canned:
     is_cut: bool = False
 
 
-def message(*content: Json, stop: str = "end_turn", read: int = 100, written: int = 20) -> Canned:
+def message(*content: Json, stop: str = "end_turn", read: int = 100, written: int = 20) -> CannedReply:
+    """A reply of the model, made of the blocks below."""
     body: Json = {
         "id": "msg_1",
         "type": "message",
@@ -33,19 +34,20 @@ def message(*content: Json, stop: str = "end_turn", read: int = 100, written: in
         "stop_sequence": None,
         "usage": {"input_tokens": read, "output_tokens": written},
     }
-    return Canned(body)
+    return CannedReply(body)
 
 
-def refusal(status: int, kind: str, text: str, **headers: str) -> Canned:
+def refusal(status: int, kind: str, text: str, **headers: str) -> CannedReply:
+    """An error of the server; header names are written with underscores."""
     body: Json = {"type": "error", "error": {"type": kind, "message": text}, "request_id": "req_1"}
-    return Canned(body, status, {name.replace("_", "-"): value for name, value in headers.items()})
+    return CannedReply(body, status, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
 def text(words: str) -> Json:
     return {"type": "text", "text": words}
 
 
-def model_slots(words: str) -> Json:
+def thinking(words: str) -> Json:
     return {"type": "thinking", "thinking": words, "signature": f"signed:{words}"}
 
 
@@ -57,17 +59,24 @@ def tool_use(call_id: str, name: str, **arguments: object) -> Json:
 class MessagesServer:
     """Answers from a script; keeps every request that it accepted."""
 
-    script: list[Canned]
+    script: list[CannedReply]
     key: str = "sk-test"
     url: str = ""
     requests: list[Json] = field(default_factory=list[Json])
     sent: list[Json] = field(default_factory=list[Json])
 
-    def answer(self, path: str, headers: Mapping[str, str], body: Json) -> Canned:
+    @property
+    def environment(self) -> dict[str, str]:
+        """What makes a service of a running team ask this server: `start("worker", "w1", env=server.environment)`."""
+        return {"ANTHROPIC_API_KEY": self.key, "ANTHROPIC_BASE_URL": self.url}
+
+    def answer(self, path: str, headers: Mapping[str, str], body: Json) -> CannedReply:
         if headers.get("authorization") != f"Bearer {self.key}":
             return refusal(401, "authentication_error", "invalid bearer token")
         if wrong := self.wrong_with(path, headers, body):
             return refusal(400, "invalid_request_error", wrong)
+        if not self.script:
+            return refusal(400, "invalid_request_error", "the script of this MessagesServer has no more replies")
         self.requests.append(body)
         canned = self.script.pop(0)
         if isinstance(canned.body, dict):
@@ -115,24 +124,34 @@ def _is_strict(body: Json) -> bool:
 
 
 @asynccontextmanager
-async def serving(*script: Canned, key: str = "sk-test") -> AsyncGenerator[MessagesServer]:
+async def running_messages_server(*script: CannedReply, key: str = "sk-test") -> AsyncGenerator[MessagesServer]:
+    """A server that gives these replies, in this order."""
     server = MessagesServer(list(script), key)
 
-    async def supervise(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
         body = await reader.readexactly(int(headers["content-length"]))
-        canned = server.answer(head[0].split()[1], headers, json.loads(body))
-        out = canned.body.encode() if isinstance(canned.body, str) else json.dumps(canned.body).encode()
-        kind = "text/html" if isinstance(canned.body, str) else "application/json"
-        lines = {"content-type": kind, "content-length": str(len(out)), "connection": "close", **canned.headers}
-        status = f"HTTP/1.1 {canned.status} X\r\n" + "".join(f"{k}: {v}\r\n" for k, v in lines.items()) + "\r\n"
-        writer.write(status.encode() + (out[: len(out) // 2] if canned.is_cut else out))
+        writer.write(_encoded(server.answer(head[0].split()[1], headers, json.loads(body))))
         await writer.drain()
         writer.close()
         await writer.wait_closed()
 
-    listening = await asyncio.start_server(supervise, "127.0.0.1", 0)
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with listening:
         server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
         yield server
+
+
+def _encoded(canned: CannedReply) -> bytes:
+    """The reply as it goes over the wire, or its first half."""
+    is_page = isinstance(canned.body, str)
+    body = canned.body.encode() if isinstance(canned.body, str) else json.dumps(canned.body).encode()
+    headers = {
+        "content-type": "text/html" if is_page else "application/json",
+        "content-length": str(len(body)),
+        "connection": "close",
+        **canned.headers,
+    }
+    head = f"HTTP/1.1 {canned.status} X\r\n" + "".join(f"{k}: {v}\r\n" for k, v in headers.items()) + "\r\n"
+    return head.encode() + (body[: len(body) // 2] if canned.is_cut else body)

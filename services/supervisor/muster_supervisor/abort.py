@@ -1,0 +1,45 @@
+"""Tells workers to stop: single attempts, or everything of a request that still runs or waits in the queue."""
+
+import asyncio
+import logging
+
+from muster_bus.topology import delete_message
+from muster_protocol import subjects
+from muster_protocol.errors import BrokerAway
+from muster_protocol.fold import TaskStatus
+from muster_protocol.messages import Abort
+from muster_supervisor.owner import Owner
+
+log = logging.getLogger("muster.supervisor")
+
+ABORT_SECONDS = 0.5  # a full CONTROL costs workers some useless work; it must not cost the answer
+
+
+async def abort_attempts(owner: Owner, attempts: tuple[tuple[str, int], ...], reason: str) -> None:
+    """Tell workers to stop these attempts; none named means all of the request."""
+    message = Abort(request_id=owner.request_id, attempts=attempts, reason=reason)
+    which = "-".join(f"{task}.{number}" for task, number in attempts) or "all"
+    subject = subjects.control(owner.request_id)
+    message_id = f"{owner.request_id}.abort.{owner.term}.{which}"
+    try:
+        await owner.bus.store(
+            subject,
+            message,
+            request_id=owner.request_id,
+            message_id=message_id,
+            give_up_after=ABORT_SECONDS,
+            carrier=owner.log.carrier,
+        )
+    except BrokerAway as error:
+        log.warning("… request %s: the abort for its workers was not stored: %s", owner.request_id, error)
+
+
+async def abort_request(owner: Owner, reason: str) -> None:
+    """Tell workers to stop the whole request, and delete its tasks that no worker has taken yet."""
+    await abort_attempts(owner, (), reason)
+    waiting = [
+        attempt.task_sequence
+        for task in owner.state.tasks.values()
+        if task.status is TaskStatus.RUNNING and (attempt := task.attempts[-1]).task_sequence is not None
+    ]
+    await asyncio.gather(*(delete_message(owner.bus, "TASKS", sequence) for sequence in waiting))

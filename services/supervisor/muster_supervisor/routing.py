@@ -1,0 +1,53 @@
+"""Who gets a task: which roles of the team match it, and the plan in which every task has one tag. Pure."""
+
+from collections.abc import Callable
+from typing import Any
+
+from muster_agent.team.schema import Role, Team
+from muster_protocol.plan import Plan, TaskSpec
+from muster_protocol.subjects import as_id
+
+Matching = Callable[[TaskSpec], tuple[Role, ...]]
+
+
+def matcher(team: Team) -> Matching:
+    """A function from a task to the roles that may get it; each combination of tags is looked up once."""
+    known: dict[tuple[object, ...], tuple[Role, ...]] = {}
+
+    def matching(task: TaskSpec) -> tuple[Role, ...]:
+        key = (task.tag, task.match_all, task.match_some)
+        if key not in known:
+            needed = (task.tag, *task.match_all) if task.tag else task.match_all
+            known[key] = team.roles_matching(needed, task.match_some)
+        return known[key]
+
+    return matching
+
+
+def route(plan: Plan, team: Team) -> Plan:
+    """The same plan with one concrete tag for each task; a broadcast becomes one task for each matching role."""
+    matching = matcher(team)
+    timeouts = {role.name: role.timeout_seconds for role in team.roles if role.timeout_seconds is not None}
+    if not timeouts and all(task.tag and not task.broadcast for task in plan.tasks):
+        return plan
+    copies = {task.id: tuple(copy_id(task, role) for role in matching(task)) for task in plan.tasks if task.broadcast}
+    tasks: list[TaskSpec] = []
+    for task in plan.tasks:
+        needs = tuple(dict.fromkeys(new for old in task.dependencies for new in copies.get(old, (old,))))
+        for role in matching(task) if task.broadcast else matching(task)[:1]:
+            update: dict[str, Any] = {
+                "id": copy_id(task, role) if task.broadcast else task.id,
+                "tag": role.name if task.broadcast or not task.tag else task.tag,
+                "match_all": (),
+                "match_some": (),
+                "broadcast": False,
+                "dependencies": needs,
+                "timeout_seconds": task.timeout_seconds or timeouts.get(role.name),
+            }
+            tasks.append(task.model_copy(update=update))
+    return plan.model_copy(update={"tasks": tuple(tasks)})
+
+
+def copy_id(task: TaskSpec, role: Role) -> str:
+    """The id of a role's copy of a broadcast task."""
+    return as_id(f"{task.id}-{role.name}")

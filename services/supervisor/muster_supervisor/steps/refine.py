@@ -1,0 +1,51 @@
+"""Prepares the next attempt of a failed task: a model sees the error and writes a better description."""
+
+import asyncio
+import logging
+
+from muster_agent.models.port import Ask, RefineBrief, require_complete
+from muster_agent.models.retry import ask_with_retry
+from muster_protocol.messages import Revision, Usage
+from muster_supervisor.decide import Refine
+from muster_supervisor.owner import Owner
+
+log = logging.getLogger("muster.supervisor")
+
+REFINE_SECONDS = 30.0
+
+
+def start_refining(owner: Owner, step: Refine) -> None:
+    """Refine in the background: a slow model must delay neither other tasks nor a cancel."""
+    owner.refining.add(step.task_id)
+    owner.in_background(lambda: _refine(owner, step))
+
+
+async def _refine(owner: Owner, step: Refine) -> None:
+    try:
+        await _revise(owner, step)
+    finally:
+        owner.refining.discard(step.task_id)
+        owner.log.wake()
+
+
+async def _revise(owner: Owner, step: Refine) -> None:
+    """Write the revision; if the model fails, the description stays as it is."""
+    task = owner.state.tasks[step.task_id]
+    description, usage = task.spec.description, Usage()
+    try:
+        async with asyncio.timeout(min(REFINE_SECONDS, owner.seconds_left())), owner.resources.model_slots:
+            brief = RefineBrief(description, task.reason or "")
+            reply = await ask_with_retry(owner.resources.model, Ask(brief))
+            usage = reply.usage
+            description = require_complete(reply).text or description
+    except Exception as error:  # noqa: BLE001 - whatever a model raises, the task is tried again
+        log.warning("… task    %s/%s: retried with its old description: %r", owner.request_id, step.task_id, error)
+    revision = Revision(
+        task_id=step.task_id,
+        attempt=step.attempt,
+        description=description,
+        not_before=step.not_before,
+        reason=task.reason or "",
+        usage=usage,
+    )
+    await owner.append(revision, f"{owner.request_id}.revision.{owner.term}.{step.task_id}.{step.attempt}")

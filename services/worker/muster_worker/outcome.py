@@ -1,0 +1,99 @@
+"""The outcome of an attempt as a value: done with an output, or failed with a reason that names its class."""
+
+import json
+import re
+import traceback
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic_core import from_json
+
+from muster_agent.errors import BadOutput, ModelAway, OutOfBudget, Refused
+from muster_agent.models.port import NOTHING
+from muster_protocol.errors import MusterError, Terminal
+from muster_protocol.messages import Failure, Output, ResultStatus, Usage
+
+STACK_FRAMES = 4  # the innermost ones, which are the role's; the others are ours
+MAX_STACK = 2000
+MAX_MESSAGE = 2000  # the answer repeats it once or twice for each of up to ten thousand tasks
+MAX_REASON = 200  # of a message in a log line
+MAX_PLAIN = 2**63
+MESSAGE_DEPTH = 8  # levels of lists and objects around an output, in whichever message it travels
+_PLAIN = (str, int, bool, type(None))  # types that cannot hold anything that JSON does not know
+_FRAME = re.compile(r'File ".*?([^/"\\]+)", line (\d+)')
+_CLASSES: tuple[tuple[type[BaseException], str], ...] = (  # the first that fits
+    (OutOfBudget, "resource"),
+    (Refused, "refusal"),
+    (BadOutput, "bad_output"),
+    (ModelAway, "network"),
+    (ConnectionError, "network"),
+    (TimeoutError, "timeout"),
+    (MemoryError, "resource"),
+    (BaseException, "logic"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one attempt ended with, and what it used."""
+
+    status: ResultStatus
+    role: str
+    output: Output = None
+    error: Failure | None = None
+    usage: Usage = NOTHING
+    tool_calls: tuple[dict[str, Any], ...] = ()
+
+
+def failed(role: str, error: Failure) -> Outcome:
+    """The outcome of an attempt whose role did not run to its end."""
+    return Outcome(ResultStatus.FAILED, role, error=error)
+
+
+def failure(error_class: str, message: str, *, stack: str | None = None, is_final: bool = False) -> Failure:
+    text = _encodable(message[:MAX_MESSAGE])
+    return Failure.model_validate({"class": error_class, "message": text, "stack": stack, "is_final": is_final})
+
+
+def failure_of(raised: BaseException) -> Failure:
+    """The failure that an exception of a role means; one that is not ours comes with its stack."""
+    error_class = next(name for kind, name in _CLASSES if isinstance(raised, kind))
+    is_final = isinstance(raised, Terminal)
+    if isinstance(raised, MusterError) and str(raised):
+        return failure(error_class, str(raised), is_final=is_final)
+    text = f"{type(raised).__name__}: {raised}" if str(raised) else type(raised).__name__
+    return failure(error_class, text, stack=_stack(raised), is_final=is_final)
+
+
+def not_json(output: Output) -> Failure | None:
+    """The failure of an output that no message can carry; plain texts and numbers need no trial."""
+    if type(output) in _PLAIN and (output.isascii() if isinstance(output, str) else abs(output or 0) < MAX_PLAIN):
+        return None
+    try:
+        text = json.dumps(output, ensure_ascii=False, allow_nan=False)
+        from_json(f"{'[' * MESSAGE_DEPTH}{text}{']' * MESSAGE_DEPTH}".encode())  # nested as deep as in an answer
+    except (TypeError, ValueError, RecursionError) as error:
+        return failure("bad_output", f"the output of type {type(output).__name__} is not JSON: {error}")
+    return None
+
+
+def too_large(outcome: Outcome, reason: str) -> Outcome:
+    """The failed outcome that replaces one too large for a message."""
+    error = failure("bad_output", reason, is_final=True)
+    return replace(outcome, status=ResultStatus.FAILED, output=None, error=error, tool_calls=())
+
+
+def reason_of(error: Failure) -> str:
+    """A failure on one log line: its message, then file and line if the stack names them."""
+    text = " ".join(error.message.split())[:MAX_REASON]
+    frames = _FRAME.findall(error.stack or "")
+    return f"{text} ({frames[-1][0]}:{frames[-1][1]})" if frames else text
+
+
+def _encodable(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()  # the name of a file may not be Unicode
+
+
+def _stack(raised: BaseException) -> str:
+    frames = traceback.extract_tb(raised.__traceback__)[-STACK_FRAMES:]
+    return _encodable("".join(traceback.format_list(frames))[-MAX_STACK:])

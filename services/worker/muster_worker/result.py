@@ -1,0 +1,73 @@
+"""Makes the Result message of an outcome and stores it, again and again until the broker acknowledges it."""
+
+import asyncio
+import logging
+
+from muster_bus.connection import Bus
+from muster_bus.lease import Delivery
+from muster_protocol import subjects
+from muster_protocol.errors import Invalid, Retryable
+from muster_protocol.headers import Sender
+from muster_protocol.messages import Result, Task
+from muster_worker.outcome import Outcome, too_large
+
+log = logging.getLogger("muster.worker")
+
+RETRY_SECONDS = 0.5  # between two tries to put a large result into the object store
+
+
+class Results:
+    """Stores the results of one worker."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    async def store(self, task: Task, delivery: Delivery, outcome: Outcome, seconds: float) -> Outcome:
+        """Store the outcome and return it; one that is too large for a message becomes a failed one."""
+        try:
+            await self._store(task, delivery, outcome, seconds)
+        except Invalid as reason:
+            outcome = too_large(outcome, str(reason))
+            await self._store(task, delivery, outcome, seconds)
+        return outcome
+
+    async def _store(self, task: Task, delivery: Delivery, outcome: Outcome, seconds: float) -> None:
+        result = self._result(task, delivery, outcome, seconds)
+        sender = Sender("worker", self._bus.sender.instance, outcome.role)
+        subject = subjects.results(task.request_id)
+        while True:
+            try:
+                await self._bus.store(
+                    subject,
+                    result,
+                    request_id=task.request_id,
+                    message_id=result.message_id,
+                    carrier=delivery.headers,
+                    sender=sender,
+                )
+            except Retryable as reason:
+                log.warning("… result  %s  not stored yet: %s", log_name(task), reason)
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return
+
+    def _result(self, task: Task, delivery: Delivery, outcome: Outcome, seconds: float) -> Result:
+        return Result(
+            request_id=task.request_id,
+            task_id=task.task_id,
+            attempt=task.attempt,
+            status=outcome.status,
+            output=outcome.output,
+            error=outcome.error,
+            worker=self._bus.sender.instance,
+            role=outcome.role,
+            delivery=delivery.number,
+            usage=outcome.usage,
+            seconds=round(seconds, 4),
+            tool_calls=outcome.tool_calls,
+        )
+
+
+def log_name(task: Task) -> str:
+    """An attempt as the worker's log lines name it."""
+    return f"{task.request_id}/{task.task_id}  attempt {task.attempt}"

@@ -1,0 +1,35 @@
+"""Runs a role that is a plain function: an async one in the event loop, any other in a thread."""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+
+from muster_agent.budget import Meter
+from muster_agent.functions import Context, call, load_function
+from muster_agent.team.schema import FunctionRole, Team
+from muster_protocol.messages import Output, Task
+
+
+class FunctionRunner:
+    """A role whose work is one function `handler(task, ctx)`."""
+
+    def __init__(self, role: FunctionRole, team: Team) -> None:
+        self.name = role.name
+        self.notice = ""  # a function uses no model
+        self._handler = load_function(role.run, team.folder)
+        self._is_async = inspect.iscoroutinefunction(self._handler)
+
+    async def run(self, task: Task, ctx: Context, _meter: Meter) -> Output:
+        own = ctx if self._is_async else replace(ctx, progress=_from_thread(ctx.progress))
+        return await call(self._handler, task, own)
+
+
+def _from_thread(progress: Callable[[str], None]) -> Callable[[str], None]:
+    """The same `progress` for a caller in another thread: the event loop makes the call."""
+    loop = asyncio.get_running_loop()
+
+    def report(text: str) -> None:
+        loop.call_soon_threadsafe(progress, text)
+
+    return report

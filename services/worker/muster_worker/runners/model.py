@@ -1,0 +1,57 @@
+"""Runs a role that uses a model: the loop of the model and the role's own tools."""
+
+import json
+from collections.abc import Callable
+from typing import Any, cast
+
+from muster_agent.budget import Meter
+from muster_agent.errors import BadOutput
+from muster_agent.functions import Context
+from muster_agent.loop import work
+from muster_agent.models.port import Model, WorkBrief
+from muster_agent.team.schema import ModelRole, Team
+from muster_agent.tools.load import tools_for
+from muster_agent.tools.tool import Tool
+from muster_protocol.messages import Output, Task
+
+
+class ModelRunner:
+    """A role whose work is done by a model with tools."""
+
+    def __init__(self, role: ModelRole, team: Team, models: Callable[[str], Model]) -> None:
+        self.name = role.name
+        self._role = role
+        self._models = models
+        self._tools: dict[str, Tool] = tools_for(role, team)
+        self.notice = models(role.model).notice
+
+    async def run(self, task: Task, ctx: Context, meter: Meter) -> Output:
+        brief = WorkBrief(
+            description=task.description,
+            persona=self._role.persona,
+            expected_output=task.expected_output,
+            context=task.context,
+        )
+        model = self._models(task.model or self._role.model)
+        text = await work(model, brief, self._tools, meter, ctx.tool_used)
+        return output_of(text, task.expected_output)
+
+
+def output_of(text: str, expected: str | dict[str, Any] | None) -> Output:
+    """The text as it is, or, where the task has a schema, the JSON object in it."""
+    if not isinstance(expected, dict):
+        return text
+    bare = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
+    try:
+        output: Any = json.loads(bare)
+    except ValueError as error:
+        raise BadOutput(f"the output is not JSON: {error}: {text[:200]!r}") from None
+    required: list[str] = expected.get("required", [])
+    missing = [name for name in required if name not in _keys(output)]
+    if missing:
+        raise BadOutput(f"the output lacks {', '.join(missing)}")
+    return output
+
+
+def _keys(output: object) -> set[str]:
+    return set(cast("dict[str, Any]", output)) if isinstance(output, dict) else set()

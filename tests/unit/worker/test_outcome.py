@@ -1,0 +1,32 @@
+"""The outcome of an attempt as a value, and its reason on a log line."""
+
+from muster_protocol.messages import ResultStatus
+from muster_worker.outcome import MAX_REASON, Outcome, failure, failure_of, reason_of, too_large
+
+
+def raised(error: Exception) -> Exception:
+    try:
+        raise error
+    except Exception as caught:  # noqa: BLE001 - it is what the test asked for
+        return caught
+
+
+def test_the_reason_of_a_failure_names_the_error_and_the_line_that_raised_it():
+    reason = reason_of(failure_of(raised(ConnectionError("no route\nto host"))))
+
+    assert reason.startswith("ConnectionError: no route to host (test_outcome.py:")
+
+
+def test_the_reason_of_a_failure_fits_on_one_log_line():
+    assert reason_of(failure("logic", "word " * 1000)) == ("word " * 1000)[:MAX_REASON]
+
+
+def test_an_outcome_that_is_too_large_becomes_a_final_failure_with_its_usage():
+    done = Outcome(ResultStatus.DONE, "writer", "x" * 100, tool_calls=({"tool": "search"},))
+
+    outcome = too_large(done, "larger than a message")
+
+    assert (outcome.status, outcome.output, outcome.tool_calls) == (ResultStatus.FAILED, None, ())
+    assert (outcome.role, outcome.usage) == (done.role, done.usage)
+    assert outcome.error
+    assert (outcome.error.message, outcome.error.is_final) == ("larger than a message", True)

@@ -115,9 +115,8 @@ async def provision(bus: Bus, provisioning: Provisioning, teams: Iterable[str], 
             await _make_consumer(js, "REQUESTS", supervisor_consumer(team), f"requests.{team}", lease)
         for tag in tags:
             await _make_consumer(js, "TASKS", worker_consumer(tag), f"tasks.{tag}", provisioning.ack_wait_seconds)
-        for wanted in streams(
-            provisioning, teams, tags
-        ):  # last: until the copies are there a stream takes no new consumer
+        # Last: until the copies are there a stream takes no new consumer.
+        for wanted in streams(provisioning, teams, tags):
             await _raise_replicas(js, wanted)
 
 

@@ -61,7 +61,7 @@ async def _measure(only: tuple[str, ...], share: float) -> list[Row]:
         return rows
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as name, Sink() as sink:
         os.environ.update(sink.environment)
-        telemetry.start("client", "bench")
+        telemetry.start("client", "bench", sink.environment)
         try:
             async with (
                 running_broker(Path(name) / "nats") as server,

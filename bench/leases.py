@@ -9,7 +9,7 @@ from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull
 from muster_bus.queues import task_queue
-from muster_bus.topology import Settings
+from muster_bus.topology import Provisioning
 from muster_protocol.sender import Sender
 from muster_testing.cluster import Cluster, provision_when_elected, running_cluster
 
@@ -30,7 +30,7 @@ async def survived() -> list[Row]:
 
 async def _lost(cluster: Cluster) -> int:
     bus = await Bus.connect(cluster.url, Sender("bench", "leases"))
-    settings = Settings(replicas=3, ack_wait_seconds=LEASE_SECONDS)
+    settings = Provisioning(replicas=3, ack_wait_seconds=LEASE_SECONDS)
     await provision_when_elected(bus, settings, ["bench"], ["lease"])
     held: list[Delivery] = []
     full = asyncio.Event()

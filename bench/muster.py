@@ -34,7 +34,7 @@ class Muster:
     @classmethod
     async def start(cls, server: Server, folder: Path, environment: dict[str, str]) -> Self:
         client = await Client.connect(server.url, team=TEAM_NAME, name="bench")
-        await topology.provision(client.bus, topology.Settings(), [TEAM_NAME], TAGS)
+        await topology.provision(client.bus, topology.Provisioning(), [TEAM_NAME], TAGS)
         muster = cls(server, client, Processes(folder, server.url))
         environment = {"MUSTER_LOG": "quiet", **environment}
         start, team = muster._processes.start, str(TEAM)

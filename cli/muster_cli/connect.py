@@ -1,24 +1,19 @@
-"""A client's connection from the command line: the broker and the team that are up in this folder."""
+"""A client's connection from the command line, to the broker and the team that are up in this folder."""
 
 import logging
-import os
 import sys
 
-from muster_cli.local.folder import nats_url, read_address
+from muster_bus.settings import Settings
+from muster_cli.local.folder import nats_url, read_address, team_name
 from muster_client import Client
 
 
-async def connect(team: str | None = None, url: str | None = None) -> Client:
-    """A client of the broker that is meant here; raises BrokerAway."""
-    muster = logging.getLogger("muster")
-    if not muster.handlers:
-        muster.setLevel(logging.ERROR)  # what a person has to know is shown; what broke is logged
-    client = await Client.connect(url or nats_url(), team=team or _team_here(), name="muster")
-    if url is None and not os.environ.get("MUSTER_NATS_URL") and read_address() is None:
-        print(f"no `muster up` runs in this folder; this is {nats_url()}", file=sys.stderr)
+async def connect(settings: Settings, team: str | None = None) -> Client:
+    """A client of the broker that is named, or of this folder's `muster up`; raises BrokerAway."""
+    root = logging.getLogger("muster")
+    if not root.handlers:
+        root.setLevel(logging.ERROR)  # a command shows what a person has to know; only bugs are logged
+    client = await Client.connect(nats_url(settings), team=team or team_name(settings), name="muster")
+    if settings.nats_url is None and read_address() is None:
+        print(f"no `muster up` runs in this folder; this is {nats_url(settings)}", file=sys.stderr)
     return client
-
-
-def _team_here() -> str:
-    address = None if os.environ.get("MUSTER_NATS_URL") else read_address()
-    return address.team if address else "default"

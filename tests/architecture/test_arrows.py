@@ -49,6 +49,15 @@ PURE = [
 STANDARD = {"collections", "dataclasses", "difflib", "enum", "hashlib", "heapq", "itertools", "math", "re", "typing"}
 THINKS_ONLY = {*STANDARD, "pydantic", "muster_protocol"}
 VALUES = {"muster_agent.team.schema", "muster_agent.models.port"}  # what a team file says, and the text of an output
+READS_THE_ENVIRONMENT = {
+    *(f"{service}.__main__" for service in SERVICES),
+    "muster_cli.main",
+    "muster_client.client",  # a program that names no broker
+    "muster_cli.local.processes",  # a child process inherits the environment
+    "muster_testing.services",  # as above
+    "muster_testing.roles",  # its process alone knows the test's folder
+    "muster_bus.telemetry",  # sets defaults for the SDK, which reads its own variables
+}
 ACTS = {"open", "print", "input", "exec", "eval", "__import__"}
 
 
@@ -130,3 +139,22 @@ def test_what_decides_calls_nothing_that_acts(name: str):
 
     assert not called & ACTS
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef | ast.Await)]
+
+
+def test_the_environment_is_read_where_a_process_starts_and_nowhere_else():
+    reading = {name for name, path in MODULES.items() if names_the_environment(path)}
+
+    assert reading == READS_THE_ENVIRONMENT
+
+
+def names_the_environment(path: Path) -> bool:
+    words = {"environ", "environb", "getenv", "getenvb"}
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Attribute(value=ast.Name(id="os"), attr=attribute) if attribute in words:
+                return True
+            case ast.ImportFrom(module="os", names=names) if words & {name.name for name in names}:
+                return True
+            case _:
+                pass
+    return False

@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server
-from muster_bus.topology import Settings, provision
+from muster_bus.topology import Provisioning, provision
 from muster_protocol.sender import Sender
 from muster_testing.cluster import Cluster, provision_when_elected
 from muster_testing.proxy import Proxy, running_proxy
@@ -35,9 +35,9 @@ async def connect() -> AsyncGenerator[Connect]:
 async def bus(broker: Server, connect: Connect) -> Bus:
     """A connection to one provisioned node. The tag `slow` has an ack wait that no test sees the end of."""
     bus = await connect(broker.url)
-    await provision(bus, Settings(lease_seconds=1, ack_wait_seconds=1), ["default"], TAGS)
-    await provision(bus, Settings(lease_seconds=1, ack_wait_seconds=CALM), ["default"], ["calm"])
-    await provision(bus, Settings(lease_seconds=1, ack_wait_seconds=60), ["default"], ["slow"])
+    await provision(bus, Provisioning(lease_seconds=1, ack_wait_seconds=1), ["default"], TAGS)
+    await provision(bus, Provisioning(lease_seconds=1, ack_wait_seconds=CALM), ["default"], ["calm"])
+    await provision(bus, Provisioning(lease_seconds=1, ack_wait_seconds=60), ["default"], ["slow"])
     return bus
 
 
@@ -68,7 +68,7 @@ async def pulling() -> AsyncGenerator[Pulling]:
 async def three_nodes(cluster: Cluster) -> Cluster:
     """The cluster of the whole run, with streams on all three nodes."""
     bus = await Bus.connect(cluster.url, Sender("tests", "provision"))
-    settings = Settings(replicas=3, lease_seconds=10, ack_wait_seconds=10)
+    settings = Provisioning(replicas=3, lease_seconds=10, ack_wait_seconds=10)
     await provision_when_elected(bus, settings, ["default"], ["a", "b"])
     await bus.close()
     return cluster

@@ -13,7 +13,7 @@ import pytest
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server
 from muster_bus.read import read_subject
-from muster_bus.topology import Settings, provision
+from muster_bus.topology import Provisioning, provision
 from muster_client import Client, LiveEvent
 from muster_protocol.errors import BrokerAway, Invalid
 from muster_protocol.fold import Entry
@@ -33,7 +33,7 @@ from muster_protocol.messages import (
 from muster_protocol.plan import Plan, TaskSpec
 from muster_protocol.sender import Sender
 
-SETTINGS = Settings(lease_seconds=1, ack_wait_seconds=1, results_age=timedelta(hours=2))
+SETTINGS = Provisioning(lease_seconds=1, ack_wait_seconds=1, results_age=timedelta(hours=2))
 PLAN = Plan(tasks=(TaskSpec(id="a", description="look", tag="math"), TaskSpec(id="b", description="see", tag="math")))
 
 

@@ -9,7 +9,7 @@ from muster_bus.connection import Bus, Incoming
 from muster_bus.embedded import Server
 from muster_bus.log import RequestLog
 from muster_bus.read import read_subject
-from muster_bus.topology import Settings, provision, streams
+from muster_bus.topology import Provisioning, provision, streams
 from muster_testing import Proxy, until, until_asked
 from muster_testing.cluster import Cluster
 from tests.bus.broker_tools import api, change_stream, consumer, plan, put_task, result, taken
@@ -133,12 +133,12 @@ async def test_replicas_of_what_exists_are_raised_and_never_lowered(nodes: list[
         await change_stream(bus, name, num_replicas=1)
         await until_asked(lambda name=name: has_copies(bus, name, 1), f"{name} has one copy")
 
-    await provision(bus, Settings(replicas=3, lease_seconds=10, ack_wait_seconds=10), ["default"], ["a", "b"])
+    await provision(bus, Provisioning(replicas=3, lease_seconds=10, ack_wait_seconds=10), ["default"], ["a", "b"])
     for name in names:
         await until_asked(lambda name=name: has_copies(bus, name, 3), f"{name} has three copies", within=30)
-    await provision(bus, Settings(replicas=1, lease_seconds=10, ack_wait_seconds=10), ["default"], ["a", "b"])
+    await provision(bus, Provisioning(replicas=1, lease_seconds=10, ack_wait_seconds=10), ["default"], ["a", "b"])
 
-    for stream in streams(Settings(), (), ()):
+    for stream in streams(Provisioning(), (), ()):
         assert (await api(bus, f"STREAM.INFO.{stream.name}"))["config"]["num_replicas"] == 3, stream.name
 
 

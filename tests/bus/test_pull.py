@@ -14,7 +14,7 @@ from muster_bus.embedded import Server
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull, shares
 from muster_bus.queues import task_queue
-from muster_bus.topology import Settings, provision
+from muster_bus.topology import Provisioning, provision
 from muster_testing import pause, resume, until
 from tests.bus.broker_tools import TAGS, HeldPull, api, consumer, put_task
 from tests.bus.conftest import Pulling
@@ -159,7 +159,7 @@ async def test_a_consumer_that_is_deleted_and_made_again_is_pulled_from_again(bu
     await bus.flush()
 
     await api(bus, "CONSUMER.DELETE.TASKS.w_slow")
-    await provision(bus, Settings(lease_seconds=1, ack_wait_seconds=60), ["default"], ["slow"])
+    await provision(bus, Provisioning(lease_seconds=1, ack_wait_seconds=60), ["default"], ["slow"])
     await put_task(bus, "slow", "one")
 
     assert (await holder.next(within=9)).data == b"one"
@@ -168,7 +168,7 @@ async def test_a_consumer_that_is_deleted_and_made_again_is_pulled_from_again(bu
 async def test_a_consumer_that_is_made_later_is_pulled_from(bus: Bus, pulling: Pulling):
     holder = await pulling(bus, ["w_later"], slots=1)
 
-    await provision(bus, Settings(lease_seconds=1, ack_wait_seconds=1), ["default"], ["later"])
+    await provision(bus, Provisioning(lease_seconds=1, ack_wait_seconds=1), ["default"], ["later"])
     await put_task(bus, "later", "one")
 
     assert (await holder.next(within=9)).data == b"one"

@@ -10,14 +10,14 @@ from nats.js.api import KeyValueConfig, ObjectStoreConfig
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server
 from muster_bus.queues import ack_wait_of, last_sequence, longest_deadline, request_queue, task_queue, teams_provisioned
-from muster_bus.topology import Settings, provision, remove
+from muster_bus.topology import Provisioning, provision, remove
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Misconfigured
 from muster_testing import pause, resume, until
 from tests.bus.broker_tools import api, change_stream, consumer, put_task
 from tests.bus.conftest import Connect
 
-SETTINGS = Settings(lease_seconds=1, ack_wait_seconds=1)
+SETTINGS = Provisioning(lease_seconds=1, ack_wait_seconds=1)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 from muster_bus.connection import Bus
-from muster_bus.topology import Settings
+from muster_bus.topology import Provisioning
 from muster_client import Client
 from muster_protocol.sender import Sender
 from muster_testing.cluster import provision_when_elected
@@ -60,7 +60,9 @@ async def chaos(options: argparse.Namespace, folder: Path) -> list[Violation]:
 
 
 async def _provisioned(processes: Processes, is_cluster: bool) -> Bus:
-    settings = Settings(replicas=3 if is_cluster else 1, lease_seconds=LEASE_SECONDS, ack_wait_seconds=LEASE_SECONDS)
+    settings = Provisioning(
+        replicas=3 if is_cluster else 1, lease_seconds=LEASE_SECONDS, ack_wait_seconds=LEASE_SECONDS
+    )
     bus = await Bus.connect(processes.url, Sender("tests", "observer"))
     await provision_when_elected(bus, settings, ["default"], TAGS)
     return bus

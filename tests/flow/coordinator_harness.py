@@ -12,7 +12,7 @@ from typing import Any
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server
 from muster_bus.read import read_subject
-from muster_bus.topology import Settings
+from muster_bus.topology import Provisioning
 from muster_coordinator.coordinator import Coordinator
 from muster_protocol.messages import (
     Answer,
@@ -31,7 +31,7 @@ from muster_protocol.plan import Plan, TaskSpec
 from muster_protocol.sender import Origin, Sender
 from tests.harness import store_once
 
-SETTINGS = Settings(lease_seconds=1, ack_wait_seconds=1)
+SETTINGS = Provisioning(lease_seconds=1, ack_wait_seconds=1)
 PLAN = Plan(tasks=(TaskSpec(id="a", description="look", tag="math"),))
 
 

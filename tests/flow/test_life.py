@@ -114,7 +114,7 @@ async def test_a_map_over_items_becomes_one_task_each_and_a_reduce(muster: Muste
     await muster.start("worker", "w1")
 
     request = await muster.client.submit(
-        over={
+        map={
             "template": {"description": '{"output": "{item}"}', "tag": "scripted"},
             "items": ["x", "y", "z"],
             "reduce": {"description": '{"output": "all three"}', "tag": "second"},

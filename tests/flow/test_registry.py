@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from muster_bus.topology import Settings, provision
+from muster_bus.topology import Provisioning, provision
 from muster_bus.workers import live_workers
 from muster_protocol.worker_card import WorkerCard
 from muster_worker import registry
@@ -48,7 +48,7 @@ async def test_a_worker_that_cannot_register_says_so_once_until_it_can(
     await muster.until(lambda: last >= 3, "three tries were in vain")
     assert warnings() == 1
 
-    await provision(muster.bus, Settings(lease_seconds=1, ack_wait_seconds=1), ["default"], ["scripted"])
+    await provision(muster.bus, Provisioning(lease_seconds=1, ack_wait_seconds=1), ["default"], ["scripted"])
     await eventually(is_seen)
     seen = last
     await muster.until(lambda: last > seen, "it knows that it is seen")

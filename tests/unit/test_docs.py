@@ -14,8 +14,8 @@ from pydantic.fields import FieldInfo
 
 from muster_agent.models.port import Price
 from muster_agent.team.schema import FunctionRole, Limits, ModelRole, SupervisorSpec, Team
-from muster_bus.topology import Settings, streams
-from muster_cli.arguments import COMMANDS, EPILOG, parser
+from muster_bus.topology import Provisioning, streams
+from muster_cli.arguments.parser import COMMANDS, EPILOG, parser
 from muster_coordinator.api.app import INDEX
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import check_supported
@@ -152,7 +152,7 @@ def test_the_walk_names_every_stream_with_its_subjects_and_its_age_and_every_buc
         for name, subjects, kept in re.findall(r"^\| ([A-Z]+) \| (.*?) \| (.*?) \|", chapter, re.M)
     }
     buckets = re.findall(r"`(\w+)`", re.findall(r"^Buckets: .*?\. ", chapter, re.M | re.S)[0])
-    plan_entry = {str(stream.name): stream for stream in streams(Settings(), ["<team>"], ["<tag>"])}
+    plan_entry = {str(stream.name): stream for stream in streams(Provisioning(), ["<team>"], ["<tag>"])}
 
     assert [*told, *buckets] == [name.removeprefix("KV_").removeprefix("OBJ_") for name in plan_entry]
     for name, (subjects, kept) in told.items():

@@ -1,22 +1,24 @@
-"""`muster reset`: forget everything that was ever asked in this folder, or at the broker that the environment names."""
+"""`muster reset`: remove everything that was ever asked in this folder, or at the broker that MUSTER_NATS_URL names."""
 
-import os
 import shutil
 import sys
 from argparse import Namespace
 
-from muster_cli.exits import Exit
+from muster_bus import topology
+from muster_bus.process import Exit
+from muster_bus.settings import Settings
+from muster_cli.connect import connect
 from muster_cli.local.folder import FOLDER, is_running
 from muster_cli.local.orphan import end_orphan
 from muster_cli.view.console import interruptible
 from muster_protocol.errors import Misconfigured
 
 
-async def reset(given: Namespace) -> int:
+async def reset(given: Namespace, settings: Settings) -> int:
     for folder, what in ((FOLDER, "muster up"), (FOLDER / "demo", "muster demo")):
         if is_running(folder):
             raise Misconfigured(f"{what} is running in this folder; stop it first (Ctrl-C)")
-    url = os.environ.get("MUSTER_NATS_URL")
+    url = settings.nats_url
     removed = [str(FOLDER)] if FOLDER.exists() else []
     if url:
         removed.append(f"every stream of Muster at {url}")
@@ -27,7 +29,7 @@ async def reset(given: Namespace) -> int:
         print("muster: nothing was removed; --yes removes without asking", file=sys.stderr)
         return Exit.USAGE
     if url:
-        await _remove_streams(url)
+        await _remove_streams(settings)
     if FOLDER.exists():
         for folder in (FOLDER, FOLDER / "demo"):
             end_orphan(folder.resolve() / "nats")
@@ -40,13 +42,10 @@ def _is_sure(removed: list[str]) -> bool:
     if not sys.stdin.isatty():
         return False
     with interruptible():
-        notice = input(f"Remove {' and '.join(removed)}, with everything in it? [y/N] ")
-    return notice.strip().lower() in ("y", "yes")
+        reply = input(f"Remove {' and '.join(removed)}, with everything in it? [y/N] ")
+    return reply.strip().lower() in ("y", "yes")
 
 
-async def _remove_streams(url: str) -> None:
-    from muster_bus import topology
-    from muster_cli.connect import connect
-
-    async with await connect(url=url) as client:
+async def _remove_streams(settings: Settings) -> None:
+    async with await connect(settings) as client:
         await topology.remove(client.bus)

@@ -1,109 +1,51 @@
 """`muster up`: a real nats-server and all three services in one process, until Ctrl-C."""
 
-import asyncio
-import json
 import logging
 import os
 import secrets
 import time
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from muster_agent.team.file import load_team
+from muster_agent.team.lookup import find_team_file
 from muster_agent.team.schema import Team
-from muster_bus import settings, telemetry, topology
+from muster_bus import telemetry, topology
 from muster_bus.background import supervised
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server, is_free, keep_running
-from muster_bus.service import GRACE_SECONDS, Service, run_until_signal, set_up_logging, stop_within
-from muster_cli.commands.services import (
-    HTTP_HOST,
-    HTTP_PORT,
-    Say,
-    http_host,
-    make_coordinator,
-    make_supervisor,
-    make_worker,
-)
-from muster_cli.exits import Exit
-from muster_cli.local.folder import FOLDER, Address, Lock, command, forget_address, write_address
+from muster_bus.logging import set_up_logging
+from muster_bus.process import Exit
+from muster_bus.service import run_until_signal
+from muster_bus.settings import Settings
+from muster_cli.local.folder import FOLDER, Address, Lock, forget_address, write_address
+from muster_cli.local.group import ServiceGroup
 from muster_cli.local.orphan import end_orphan, pid_option
-from muster_cli.local.team_file import team_file
+from muster_cli.local.ports import free_port_near, http_address
 from muster_cli.view.console import console
+from muster_cli.view.welcome import Welcome, port_note, welcome_text
+from muster_coordinator.coordinator import Coordinator
 from muster_protocol.errors import Misconfigured
 from muster_protocol.headers import Sender
+from muster_supervisor.__main__ import make_supervisor
+from muster_worker.__main__ import make_worker
 
 log = logging.getLogger("muster.up")
 
 NATS_PORT = 4222
-PORTS_TRIED = 50
 LOOK_SECONDS = 0.2  # how soon a dead broker is noticed
 
-WELCOME = """\
-[bold green]Muster is up[/] after {seconds:.1f} s: team [bold]{team}[/] with {roles}
 
-  NATS   [bold]{nats}[/]{nats_note}
-  HTTP   [bold]{http}[/]{http_note}
-  files  {folder}
-  model  {model}
-
-Ask it something, from another terminal in this folder:
-
-  {muster} ask "Compare AWS, Azure and Google Cloud"
-
-or from anywhere:
-
-  nats -s {nats} pub requests.{team} '{{"text": "Compare AWS and Azure"}}'
-  curl -s {http}/v1/requests -H 'content-type: application/json' -d '{body}'
-
-Ctrl-C stops it; what was asked is kept in {folder}.
-"""
-
-
-class ServiceGroup:
-    """All services of one process, started and stopped as one."""
-
-    def __init__(self, services: Sequence[Service]) -> None:
-        self._services = services
-        self.bus = services[0].bus
-
-    @property
-    def last_turn_at(self) -> float:
-        return min(service.last_turn_at for service in self._services)
-
-    async def start(self) -> None:
-        await asyncio.gather(*(service.start() for service in self._services))
-
-    async def stop(self, grace_seconds: float) -> None:
-        stops = (stop_within(service.stop(grace_seconds), grace_seconds, "a service") for service in self._services)
-        await asyncio.gather(*stops)
-        await asyncio.gather(*(service.bus.close() for service in self._services[1:]))
-
-
-async def up(given: Namespace) -> int:
+async def up(given: Namespace, settings: Settings) -> int:
     began = time.monotonic()
-    team = load_team(team_file(given.team))
-    grace_seconds = settings.seconds("MUSTER_GRACE_SECONDS", GRACE_SECONDS)
-    usual, host = settings.port("MUSTER_HTTP_PORT") or HTTP_PORT, http_host()
+    team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()))
     with Lock(FOLDER, "muster up"):
-        set_up_logging("muster", "up")
-        telemetry.start("up", "up")
-        store = FOLDER.resolve() / "nats"
-        if end_orphan(store):
-            log.warning("a killed `muster up` left its nats-server behind; it is stopped, and its files are taken over")
-        server = await _broker(store, given.port)
+        set_up_logging("muster", "up", settings.log)
+        telemetry.start("up", "up", settings.otel_env)
+        server = await _start_broker(FOLDER.resolve() / "nats", given.port)
         try:
-            http_port = free_port_near(given.http_port, usual, "--http-port", host)
-            notice: dict[str, None] = {}  # in order, and each thing once
-            group = await _service_group(server.url, team, given.slots, (host, http_port), notice.setdefault)
-            address = Address(server.url, reachable(host, http_port), team.team, os.getpid())
-            notes = (_note(server.url, NATS_PORT, given.port), _note(address.http_url, usual, given.http_port))
-
-            def welcome() -> None:
-                _welcome(team, address, tuple(notice), notes, time.monotonic() - began)
-
-            await _stay(group, server, grace_seconds, welcome)
+            await _run_services(given, settings, team, server, began)
         finally:
             forget_address(FOLDER)
             await server.stop()
@@ -111,85 +53,70 @@ async def up(given: Namespace) -> int:
     return Exit.DONE
 
 
-async def _broker(store: Path, given: int | None) -> Server:
-    """On the port that was asked for, or on the first one that nobody else was quicker to take."""
+async def _start_broker(store: Path, given_port: int | None) -> Server:
+    """On the port that was asked for, or on the first free one; another process may take a free one meanwhile."""
+    if end_orphan(store):
+        log.warning("stopped the nats-server of a `muster up` that was killed, and took over its files")
     while True:
-        port = free_port_near(given, NATS_PORT, "--port")
+        port = free_port_near(given_port, NATS_PORT, "--port")
         server = Server(store, port, extra=pid_option(store))
         try:
             await server.start()
         except Misconfigured:
-            if given is not None or is_free(port):
+            if given_port is not None or is_free(port):
                 raise
             continue
         return server
 
 
-async def _service_group(url: str, team: Team, slots: int | None, http: tuple[str, int], say: Say) -> ServiceGroup:
+async def _run_services(given: Namespace, settings: Settings, team: Team, server: Server, began: float) -> None:
+    http_port = free_port_near(given.http_port, settings.http_port, "--http-port", settings.http_host)
+    models: dict[str, None] = {}  # in order, and each notice once
+    group = await _make_services(server.url, team, given.slots, settings, http_port, models.setdefault)
+    address = Address(server.url, http_address(settings.http_host, http_port), team.team, os.getpid())
+    welcome = Welcome(
+        team,
+        address,
+        FOLDER.resolve(),
+        tuple(models),
+        port_note(address.nats_url, NATS_PORT, given.port),
+        port_note(address.http_url, settings.http_port, given.http_port),
+    )
+
+    def on_ready() -> None:
+        write_address(FOLDER, address)
+        text = welcome_text(welcome, time.monotonic() - began)
+        console().print(text, highlight=False, soft_wrap=True)
+
+    restarts = supervised(keep_running(server, LOOK_SECONDS), "restarting nats-server")
+    try:
+        await run_until_signal(group, settings, ready=on_ready)
+    finally:
+        restarts.cancel()
+
+
+async def _make_services(
+    url: str,
+    team: Team,
+    slots: int | None,
+    settings: Settings,
+    http_port: int,
+    show: Callable[[str], object],
+) -> ServiceGroup:
     """Connect each service under its own name, and provision."""
     name = secrets.token_hex(2)
     buses = [await Bus.connect(url, Sender(service, name)) for service in ("supervisor", "worker", "coordinator")]
+    roles = [role.name for role in team.roles]
     try:
-        await topology.provision(buses[0], topology.Settings(), [team.team], team.tags)
+        await topology.provision(buses[0], topology.Provisioning(), [team.team], team.tags)
         return ServiceGroup(
             [
-                make_supervisor(buses[0], team, say),
-                make_worker(buses[1], team, None, slots, say),
-                make_coordinator(buses[2], *http),
+                make_supervisor(buses[0], team, settings.model_env, show),
+                make_worker(buses[1], team, roles, slots, settings.model_env, show),
+                Coordinator(buses[2], settings.http_host, http_port),
             ]
         )
     except BaseException:
         for bus in buses:
-            await bus.close()  # before the broker goes: nobody is to complain that it is away
+            await bus.close()  # while the broker runs: afterwards each would log that the broker is away
         raise
-
-
-async def _stay(group: ServiceGroup, server: Server, grace_seconds: float, welcome: Callable[[], None]) -> None:
-    guard = supervised(keep_running(server, LOOK_SECONDS), "the watch over nats-server")
-    try:
-        await run_until_signal(group, grace_seconds=grace_seconds, ready=welcome)
-    finally:
-        guard.cancel()
-
-
-def _welcome(team: Team, address: Address, notice: tuple[str, ...], notes: tuple[str, str], seconds: float) -> None:
-    write_address(FOLDER, address)
-    text = WELCOME.format(
-        muster=command(),
-        seconds=seconds,
-        team=team.team,
-        roles=", ".join(role.name for role in team.roles),
-        nats=address.nats_url,
-        nats_note=notes[0],
-        http=address.http_url,
-        http_note=notes[1],
-        folder=FOLDER.resolve(),
-        model="; ".join(notice) or "as the team file says",
-        body=json.dumps({"text": "Compare AWS and Azure"} | ({} if team.team == "default" else {"team": team.team})),
-    )
-    console().print(text, highlight=False, soft_wrap=True)
-
-
-def _note(url: str, usual: int, given: int | None) -> str:
-    """Why it is not the usual port, unless the user chose another."""
-    return "" if given is not None or url.endswith(f":{usual}") else f"   [dim](port {usual} is not free)[/]"
-
-
-def reachable(host: str, port: int) -> str:
-    """The address at which this machine reaches what listens on a host: every interface is also its own."""
-    host = {"0.0.0.0": HTTP_HOST, "::": "::1"}.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def free_port_near(given: int | None, usual: int, option: str, host: str = "127.0.0.1") -> int:
-    """The port that was asked for, or an error; else the usual one, or the next that is free."""
-    if given is not None:
-        if not is_free(given, host):
-            raise Misconfigured(
-                f"port {given} is in use; name another with {option}, or none to take the next free one"
-            )
-        return given
-    for port in range(usual, usual + PORTS_TRIED):
-        if is_free(port, host):
-            return port
-    raise Misconfigured(f"no port from {usual} to {usual + PORTS_TRIED - 1} is free; name one with {option}")

@@ -1,4 +1,4 @@
-"""The demo's stage: a real nats-server and every service in a process of its own, in a fresh folder on free ports."""
+"""What the demo runs: a real nats-server and every service in its own process, in an empty folder on free ports."""
 
 import asyncio
 import shutil
@@ -6,19 +6,20 @@ import time
 from pathlib import Path
 
 from muster_agent.team.file import load_team
+from muster_agent.team.lookup import sample_team_file
 from muster_bus import topology
 from muster_bus.background import supervised
 from muster_bus.embedded import Server, free_port, keep_running
+from muster_bus.settings import Settings
 from muster_cli.connect import connect
 from muster_cli.local.orphan import end_orphan, pid_option
 from muster_cli.local.processes import Processes
-from muster_cli.local.team_file import sample_team_file
 from muster_client import Client
 
 LEASE_SECONDS = 2.0  # short, so that a takeover can be watched
 KEPT = ("lock",)
 
-# The demo is the same everywhere: no key is spent, and the settings of a deployment do not reach it.
+# The demo is the same everywhere: no key is spent, and the settings of a deployment do not apply to it.
 ENVIRONMENT = {
     "ANTHROPIC_API_KEY": "",
     "ANTHROPIC_API_KEY_FILE": "",
@@ -36,7 +37,8 @@ class DemoEnvironment:
         self.server = Server(self.folder / "nats", extra=pid_option(self.folder / "nats"))
         self.processes = Processes(self.folder, self.server.url)
         self.http_port = free_port()
-        self.team = load_team(sample_team_file(Path(__file__).parent))
+        self._team_file = sample_team_file()
+        self.team = load_team(self._team_file)
         self.services = {
             **{f"supervisor-{n}": ("supervisor", "--name", str(n)) for n in range(1, supervisors + 1)},
             **{f"worker-{n}": ("worker", "--name", str(n)) for n in range(1, workers + 1)},
@@ -56,23 +58,22 @@ class DemoEnvironment:
         _empty(self.folder)
         await self.server.start()
         self.processes.url = self.server.url  # its port is known by now
-        team_file = str(sample_team_file(Path(__file__).parent))
-        for name, words in self.services.items():
-            more = () if name == "coordinator" else ("--team", team_file)
-            self.processes.start(name, *words, *more, env=ENVIRONMENT)
-        self._client = await connect(self.team.team, self.server.url)
-        settings = topology.Settings(lease_seconds=LEASE_SECONDS, ack_wait_seconds=LEASE_SECONDS)
-        await topology.provision(self._client.bus, settings, [self.team.team], self.team.tags)
+        for name, arguments in self.services.items():
+            team = () if name == "coordinator" else ("--team", str(self._team_file))
+            self.processes.start(name, *arguments, *team, env=ENVIRONMENT)
+        self._client = await connect(Settings(nats_url=self.server.url), self.team.team)
+        leases = topology.Provisioning(lease_seconds=LEASE_SECONDS, ack_wait_seconds=LEASE_SECONDS)
+        await topology.provision(self._client.bus, leases, [self.team.team], self.team.tags)
         await self.processes.ready(*self.services)
         return time.monotonic() - began
 
     def restart_broker(self, pause_seconds: float) -> None:
         """Kill it now; it comes back by itself, on the same port and the same files."""
         self.server.kill()
-        self._restarting = supervised(keep_running(self.server, pause_seconds), "the watch over nats-server")
+        self._restarting = supervised(keep_running(self.server, pause_seconds), "restarting nats-server")
 
     async def stop(self) -> None:
-        """Nothing is left running."""
+        """Stop everything that was started."""
         if self._restarting is not None:
             self._restarting.cancel()
             await asyncio.wait([self._restarting])
@@ -83,7 +84,7 @@ class DemoEnvironment:
 
 
 def _empty(folder: Path) -> None:
-    """A fresh folder; the server of a demo that was killed ends first."""
+    """Remove what the last demo left; the server of a demo that was killed is stopped first."""
     end_orphan(folder / "nats")
     for path in folder.iterdir():
         if path.name in KEPT:

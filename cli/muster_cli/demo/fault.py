@@ -1,4 +1,4 @@
-"""What the demo breaks while you watch, and the proof that nothing came of it."""
+"""The process that the demo kills, and the check that the request was answered all the same."""
 
 from collections import Counter
 
@@ -16,44 +16,49 @@ BROKER_PAUSE_SECONDS = 1.0
 class Fault:
     """Kills one process with SIGKILL, once, as soon as some tasks are done and others run."""
 
-    def __init__(self, what: str, stage: DemoEnvironment) -> None:
-        self._what = what
-        self._stage = stage
-        self.told = ""
+    def __init__(self, victim: str, environment: DemoEnvironment) -> None:
+        self._victim = victim
+        self._environment = environment
+        self.description = ""  # of what was killed; empty until then
 
     def kill_once(self, board: Board) -> str | None:
-        """Asked after everything that happens; returns what was done."""
-        if self.told or not board.assignments:
+        """Called after every update; returns a line about the kill when it happened now."""
+        is_done = any(task.status is TaskStatus.DONE for task in board.state.tasks.values())
+        if self.description or not board.assignments or not is_done:
             return None
-        if not any(task.status is TaskStatus.DONE for task in board.state.tasks.values()):
-            return None
-        running = ", ".join(board.assignments)
-        match self._what:
+        match self._victim:
             case "worker":
-                victim = name_of(next(iter(board.assignments.values())).worker)
-                running = ", ".join(
-                    task for task, assignment in board.assignments.items() if name_of(assignment.worker) == victim
-                )
-                self.told = f"⚡ {self._kill(victim)} while it works on {running}; the other worker has to finish it"
+                self.description = self._kill_worker(board)
             case "supervisor":
-                owner = f"supervisor-{board.state.owner}"
-                self.told = f"⚡ {self._kill(owner)}, the owner, while {running} run; the other one has to take over"
+                self.description = self._kill_supervisor(board)
             case _:
-                pid = self._stage.server.pid
-                self._stage.restart_broker(BROKER_PAUSE_SECONDS)
-                again = f"it is started again after {BROKER_PAUSE_SECONDS:g} s"
-                self.told = f"⚡ kill -9 {pid}: nats-server, while {running} run; {again}"
-        return self.told
+                self.description = self._kill_broker(board)
+        return f"⚡ {self.description}"
+
+    def _kill_worker(self, board: Board) -> str:
+        name = name_of(next(iter(board.assignments.values())).worker)
+        tasks = [task for task, assignment in board.assignments.items() if name_of(assignment.worker) == name]
+        return f"{self._kill(name)} while it works on {', '.join(tasks)}; the other worker has to finish it"
+
+    def _kill_supervisor(self, board: Board) -> str:
+        killed = self._kill(f"supervisor-{board.state.owner}")
+        return f"{killed}, the owner, while {', '.join(board.assignments)} run; the other one has to take over"
+
+    def _kill_broker(self, board: Board) -> str:
+        pid = self._environment.server.pid
+        self._environment.restart_broker(BROKER_PAUSE_SECONDS)
+        again = f"it is started again after {BROKER_PAUSE_SECONDS:g} s"
+        return f"kill -9 {pid}: nats-server, while {', '.join(board.assignments)} run; {again}"
 
     def _kill(self, name: str) -> str:
-        pid = self._stage.processes.pid(name)
-        self._stage.processes.kill(name)
+        pid = self._environment.processes.pid(name)
+        self._environment.processes.kill(name)
         return f"kill -9 {pid}: {name}"
 
 
-async def verify(out: Console, stage: DemoEnvironment, request_id: str, fault: Fault) -> bool:
+async def verify(out: Console, environment: DemoEnvironment, request_id: str, fault: Fault) -> bool:
     """Read the stream and count: one answer, and one counted result for each task."""
-    entries = await read_log(stage.client.bus, request_id, from_leader=True)
+    entries = await read_log(environment.client.bus, request_id, from_leader=True)
     state = fold(request_id, entries)
     answers = sum(isinstance(entry.body, Answer) for entry in entries)
     results = [entry.body for entry in entries if isinstance(entry.body, Result)]
@@ -64,15 +69,15 @@ async def verify(out: Console, stage: DemoEnvironment, request_id: str, fault: F
         if attempt.result is not None and attempt.result.status is ResultStatus.DONE
     )
     once = sum(count == 1 for count in counted.values())
-    has_struck = bool(fault.told)
-    _line(out, has_struck, fault.told.removeprefix("⚡ ") or "it was over before anything could be killed")
+    is_killed = bool(fault.description)
+    _line(out, is_killed, fault.description or "it was over before anything could be killed")
     _line(out, answers == 1, f"{answers} answer in the log")
     _line(
         out,
         once == len(state.tasks),
         f"{once} of {len(state.tasks)} tasks with exactly one counted result ({len(results)} results in the log)",
     )
-    return has_struck and answers == 1 and once == len(state.tasks)
+    return is_killed and answers == 1 and once == len(state.tasks)
 
 
 def _line(out: Console, is_well: bool, text: str) -> None:

@@ -1,1 +1,1 @@
-"""What runs on this machine: the folder `.muster`, processes, the team file."""
+"""What runs on this machine: the folder `.muster`, its processes, its ports."""

@@ -1,6 +1,6 @@
-"""The folder `.muster`: who runs here, where it can be reached, and that nobody else starts on the same files.
+"""The folder `.muster`: which `muster up` runs here and its address, with a lock so that no second one starts.
 
-The lock is the kernel's: it ends with its process and never goes stale. What is written beside it is for people.
+The lock is the kernel's: it ends with its process and never goes stale. The process id in its file is for people.
 """
 
 import fcntl
@@ -15,11 +15,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from muster_client.client import DEFAULT_URL
+from muster_bus.settings import Settings
 from muster_protocol.errors import Misconfigured
 
 FOLDER = Path(".muster")
-LOCK_TRIES = 10  # somebody may look at the lock, for a moment, while we want it
+LOCK_TRIES = 10  # `is_running` in another process holds the lock for a moment
 LOCK_PAUSE_SECONDS = 0.02
 
 
@@ -122,18 +122,23 @@ def read_address(folder: Path = FOLDER) -> Address | None:
         return None
 
 
-def nats_url() -> str:
-    """MUSTER_NATS_URL, else this folder's `muster up`, else the usual port."""
-    given = os.environ.get("MUSTER_NATS_URL")
-    if given:
-        return given
-    address = read_address()
-    return address.nats_url if address else DEFAULT_URL
+def nats_url(settings: Settings) -> str:
+    """The broker that MUSTER_NATS_URL names, else that of this folder's `muster up`, else the usual one."""
+    address = _address_here(settings)
+    return address.nats_url if address else settings.broker_url
 
 
-def http_url() -> str | None:
-    """The coordinator of this folder's `muster up`, unless the environment names another broker."""
-    if os.environ.get("MUSTER_NATS_URL"):
-        return None
-    address = read_address()
+def http_url(settings: Settings) -> str | None:
+    """The coordinator of this folder's `muster up`, unless MUSTER_NATS_URL names a broker."""
+    address = _address_here(settings)
     return address.http_url if address else None
+
+
+def team_name(settings: Settings) -> str:
+    """The team of this folder's `muster up`, unless MUSTER_NATS_URL names a broker; else `default`."""
+    address = _address_here(settings)
+    return address.team if address else "default"
+
+
+def _address_here(settings: Settings) -> Address | None:
+    return read_address() if settings.nats_url is None else None

@@ -1,4 +1,4 @@
-"""A nats-server whose `muster` was killed: it goes on, and two of them must never write to the same files."""
+"""A nats-server whose `muster` was killed still runs; a second one must never write to the same files."""
 
 import os
 import signal
@@ -13,12 +13,12 @@ STOP_SECONDS = 5.0
 
 
 def pid_option(folder: Path) -> str:
-    """For the server's configuration: it writes down which process it is."""
+    """The line of the server's configuration that makes it write its process id."""
     return f'pid_file: "{(folder / "nats.pid").as_posix()}"\n'
 
 
 def end_orphan(folder: Path) -> bool:
-    """End the server that still works on these files, if there is one. Only for who holds the folder's lock."""
+    """End the server that still uses these files, if there is one. Call it only while holding the folder's lock."""
     try:
         pid = int((folder / "nats.pid").read_text())
     except (OSError, ValueError):

@@ -12,13 +12,13 @@ from pathlib import Path
 from muster_bus.embedded import die_with_parent
 from muster_protocol.errors import Misconfigured
 
-READY_SECONDS = 60.0  # it takes one; a machine with much else to do takes its time
+READY_SECONDS = 60.0  # it takes one second on a machine that is not busy
 STOP_SECONDS = 8.0
 LAST_LINES = 12
 
 
 class Processes:
-    """Children of this process. What a child says goes to `<name>.log` in the folder."""
+    """Children of this process. A child logs to `<name>.log` in the folder and prints to `<name>.out`."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
@@ -45,14 +45,14 @@ class Processes:
         return self._children[name].pid
 
     async def ready(self, *names: str, seconds: float = READY_SECONDS) -> None:
-        """Wait until each of them says that it is ready; one that ends instead is an error with its last words."""
+        """Wait until each of them prints that it is ready; one that ends instead is an error that shows its log."""
         end = time.monotonic() + seconds
         for name in names:
-            while "ready" not in self._said(name):
+            while "ready" not in self._printed(name):
                 if not self.is_running(name):
-                    raise Misconfigured(f"{name} ended at its start:\n{self.last_words(name)}")
+                    raise Misconfigured(f"{name} ended at its start:\n{self.end_of_log(name)}")
                 if time.monotonic() > end:
-                    raise Misconfigured(f"{name} was not ready within {seconds:g} s:\n{self.last_words(name)}")
+                    raise Misconfigured(f"{name} was not ready within {seconds:g} s:\n{self.end_of_log(name)}")
                 await asyncio.sleep(0.02)
 
     def pid(self, name: str) -> int:
@@ -61,14 +61,14 @@ class Processes:
     def is_running(self, name: str) -> bool:
         return self._children[name].poll() is None
 
-    def last_words(self, name: str) -> str:
+    def end_of_log(self, name: str) -> str:
         """The end of a child's log."""
-        text = (self.folder / f"{name}.log").read_text(errors="replace") or self._said(name)
+        text = (self.folder / f"{name}.log").read_text(errors="replace") or self._printed(name)
         lines = text.strip().splitlines()[-LAST_LINES:]
-        return "\n".join(f"  {line}" for line in lines) or "  it said nothing"
+        return "\n".join(f"  {line}" for line in lines) or "  (its log is empty)"
 
     def kill(self, name: str) -> None:
-        """As a crash would: SIGKILL, no goodbye."""
+        """End it as a crash would, with SIGKILL."""
         self._children[name].kill()
         self._children[name].wait()
 
@@ -84,13 +84,13 @@ class Processes:
         end = time.monotonic() + seconds
         return {name: self._wait(name, end) for name in self._children}
 
-    def _said(self, name: str) -> str:
+    def _printed(self, name: str) -> str:
         return (self.folder / f"{name}.out").read_text(errors="replace")
 
     def _ask_to_stop(self, name: str) -> None:
         child = self._children[name]
         if child.poll() is None:
-            child.send_signal(signal.SIGCONT)  # a paused process would not hear the other one
+            child.send_signal(signal.SIGCONT)  # a paused process would not get SIGTERM
             child.terminate()
 
     def _wait(self, name: str, end: float) -> int:

@@ -1,5 +1,6 @@
-"""What a watcher has heard about one request: its log, folded, and who is at work on what. Pure."""
+"""What is known about one request while it runs: its log, folded, and which worker has which task. Pure."""
 
+import re
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import assert_never
@@ -11,6 +12,7 @@ from muster_protocol.messages import (
     Decision,
     Dispatched,
     Event,
+    Failure,
     HandedBack,
     PlanRecorded,
     Progress,
@@ -24,17 +26,19 @@ from muster_protocol.messages import (
 )
 from muster_protocol.plan import ordered
 
-CALM_SECONDS = 1.0  # a role may tell every step: of each task one line in this time
+PROGRESS_SECONDS = 1.0  # a role may report every step: of each task one line in this time
+FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+LIBRARIES = ("/site-packages/", "/lib/python")  # a frame of the role itself is more useful
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Who works on a task, since when by the watcher's clock, and what was said about it last."""
+    """Which worker has a task, since when by the local clock, and the last progress that it reported."""
 
     worker: str
     attempt: int
     since: float
-    said: str = ""
+    progress: str = ""
 
 
 @dataclass(slots=True)
@@ -43,7 +47,7 @@ class Board:
 
     state: RequestState
     assignments: dict[str, Assignment] = field(default_factory=dict[str, Assignment])
-    told_at: dict[str, float] = field(default_factory=dict[str, float])
+    progress_shown_at: dict[str, float] = field(default_factory=dict[str, float])
 
     def apply_entry(self, entry: Entry) -> str | None:
         """Fold an entry; returns a line about it when it is news."""
@@ -71,6 +75,7 @@ class Board:
         return news
 
     def apply_event(self, event: Event, now: float) -> str | None:
+        """Take note of an event; returns a line about it when it is news."""
         match event:
             case Started():
                 return self._started(event, now)
@@ -80,11 +85,11 @@ class Board:
             case ConflictFound():
                 return f"⚠ {event.task_id}  {event.what}: {name_of(event.first)} and {name_of(event.second)}"
             case Progress():
-                return self._said(event.task_id, event.text, now)
+                return self._progress(event.task_id, event.text, now)
             case ToolUsed(error=None):
-                return self._said(event.task_id, f"used {event.tool}", now)
+                return self._progress(event.task_id, f"used {event.tool}", now)
             case ToolUsed():
-                return self._said(event.task_id, f"{event.tool} failed: {event.error}", now)
+                return self._progress(event.task_id, f"{event.tool} failed: {event.error}", now)
             case _:
                 assert_never(event)
 
@@ -103,19 +108,19 @@ class Board:
         again = "" if before is None else f", after {name_of(before.worker)}"
         return f"→ {event.task_id}  {name_of(event.worker)} as {event.role}{again}"
 
-    def _said(self, task_id: str, text: str, now: float) -> str | None:
+    def _progress(self, task_id: str, text: str, now: float) -> str | None:
         text = _line(text)
         if self._is_done(task_id) or not text:
             return None
         if (assignment := self.assignments.get(task_id)) is not None:
-            self.assignments[task_id] = replace(assignment, said=text)
-        if now - self.told_at.get(task_id, -inf) < CALM_SECONDS:
+            self.assignments[task_id] = replace(assignment, progress=text)
+        if now - self.progress_shown_at.get(task_id, -inf) < PROGRESS_SECONDS:
             return None
-        self.told_at[task_id] = now
+        self.progress_shown_at[task_id] = now
         return f"· {task_id}  {text}"
 
     def _is_done(self, task_id: str) -> bool:
-        """Events and log come by two ways, and may pass each other."""
+        """An event may arrive after the log's entry about what followed it."""
         task = self.state.tasks.get(task_id)
         return task is not None and task.status is TaskStatus.DONE
 
@@ -125,8 +130,19 @@ class Board:
         self.assignments.pop(result.task_id, None)
         if result.status is ResultStatus.DONE:
             return f"✓ {result.task_id}  {result.seconds:.1f} s by {name_of(result.worker)}"
-        reason = result.error.message if result.error else result.status.value
-        return f"✗ {result.task_id}  attempt {result.attempt}: {_line(reason)}"
+        reason = failure_text(result.error) if result.error else "no reason given"
+        return f"✗ {result.task_id}  attempt {result.attempt} {result.status.value}: {reason}"
+
+
+def failure_text(failure: Failure) -> str:
+    """Why an attempt failed and where, on one line: `ConnectionError: no route (roles.py:12)`."""
+    frames = FRAME.findall(failure.stack or "")
+    own = [frame for frame in frames if not any(library in frame[0] for library in LIBRARIES)]
+    text = _line(failure.message)
+    if not frames:
+        return text
+    path, line = (own or frames)[-1]
+    return f"{text} ({path.rpartition('/')[2]}:{line})"
 
 
 def _line(text: str) -> str:

@@ -1,6 +1,7 @@
-"""Where text for people goes, as wide as their terminal or our own files; and how they are read."""
+"""The terminal: where text for people goes, and what is read from them."""
 
 import signal
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -14,9 +15,14 @@ def console(*, is_error: bool = False) -> Console:
     return found if found.is_terminal else Console(stderr=is_error, width=WIDTH)
 
 
+def read_standard_input() -> str:
+    with interruptible():
+        return sys.stdin.read()
+
+
 @contextmanager
 def interruptible() -> Generator[None]:
-    """While a person is read: Ctrl-C ends the read. A running loop would only take note of it, until the read ends."""
+    """Let Ctrl-C end a read from standard input; the handler of a running event loop would wait until the read ends."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

@@ -8,21 +8,21 @@ from contextlib import aclosing
 
 from muster_bus.background import supervised
 from muster_cli.exits import exit_of
-from muster_cli.live import live_tags
 from muster_cli.view.board import Board
 from muster_cli.view.console import console
 from muster_cli.view.explain import explain
 from muster_cli.view.render import ending_of, show_answer
-from muster_cli.view.screen import Screen, screen_for, tell
+from muster_cli.view.screen import Screen, screen_for, show_update
+from muster_cli.view.workers import live_tags
 from muster_client import Client
 from muster_protocol.errors import BrokerAway
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus
 
-SILENCE_SECONDS = 5.0  # without news for this long, say what is being waited for
+SILENCE_SECONDS = 5.0  # without news for this long, show what is being waited for
 
 
-async def follow(client: Client, request_id: str, is_json: bool) -> int:
+async def follow(client: Client, request_id: str, *, is_json: bool, jaeger_url: str | None) -> int:
     """Show a request until it is answered; returns the exit code of its answer."""
     errors = console(is_error=True)
     board = Board(RequestState(request_id))
@@ -39,7 +39,7 @@ async def follow(client: Client, request_id: str, is_json: bool) -> int:
         sys.stdout.write(answer.model_dump_json(by_alias=True, indent=2) + "\n")
     else:
         show_answer(console(), answer)
-    errors.print(ending_of(answer), soft_wrap=True)
+    errors.print(ending_of(answer, jaeger_url), soft_wrap=True)
     if answer.status is not AnswerStatus.DONE:
         errors.print(explain(board.state, client.bus.clock.now(), None), markup=False, highlight=False, soft_wrap=True)
     return exit_of(answer.status)
@@ -48,13 +48,13 @@ async def follow(client: Client, request_id: str, is_json: bool) -> int:
 async def watched(
     client: Client, board: Board, screen: Screen, then: Callable[[Board], str | None] = lambda _: None
 ) -> Answer:
-    """Put everything that happens on the board, until the answer; `then` is asked after each, and may add news."""
+    """Put every update on the board until the answer; `then` is called after each, and may return news."""
     with screen:
-        hints = supervised(_hint(client, board, screen), "the hint at what is waited for")
+        hints = supervised(_hint(client, board, screen), "showing what is waited for")
         try:
             async with aclosing(client.updates(board.state.request_id)) as updates:
                 async for update in updates:
-                    tell(board, screen, update)
+                    show_update(board, screen, update)
                     screen.show(then(board), update.time - (board.state.started_at or update.time))
         finally:
             hints.cancel()
@@ -63,8 +63,8 @@ async def watched(
 
 
 async def _hint(client: Client, board: Board, screen: Screen) -> None:
-    """While nothing happens, say what is being waited for."""
-    said = ""
+    """While nothing happens, show what is being waited for."""
+    shown = ""
     began = time.monotonic()
     while True:
         before = board.state.last_sequence
@@ -72,9 +72,9 @@ async def _hint(client: Client, board: Board, screen: Screen) -> None:
         if board.state.last_sequence != before:
             continue
         why = await _waited_for(client, board)
-        if why != said and why.startswith(("waiting", "stuck")):
+        if why != shown and why.startswith(("waiting", "stuck")):
             screen.show(f"… {why}", time.monotonic() - began)
-            said = why
+            shown = why
 
 
 async def _waited_for(client: Client, board: Board) -> str:

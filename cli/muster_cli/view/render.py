@@ -1,6 +1,5 @@
 """How a plan, its progress, an answer and a state look on a terminal."""
 
-import os
 from collections.abc import Mapping
 
 from rich.console import Console, Group, RenderableType
@@ -8,12 +7,12 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from muster_cli.view.board import Assignment, Board, in_order, name_of
+from muster_cli.view.board import Assignment, Board, failure_text, in_order, name_of
 from muster_protocol.fold import TERMINAL, RequestState, TaskState, TaskStatus
 from muster_protocol.messages import Answer, AnswerStatus
 
-MAX_SAID = 50  # of what a role said last: one row for each task
-MAX_ROWS = 30  # a screen; of a larger plan those are shown that move
+MAX_PROGRESS = 50  # characters of the last progress: one row for each task
+MAX_ROWS = 30  # a screen; of a larger plan those tasks are shown that are neither waiting nor done
 
 MARKS: Mapping[TaskStatus, tuple[str, str]] = {
     TaskStatus.WAITING: ("○", "dim"),
@@ -78,7 +77,7 @@ def tasks_of(state: RequestState) -> RenderableType:
             str(len(task.attempts)),
             f"{result.seconds:.1f}" if result else "",
             name_of(result.worker) if result else "",
-            " ".join((task.reason or "").split())[:300],
+            _reason(task)[:300],
         )
     return table
 
@@ -95,8 +94,8 @@ def show_answer(console: Console, answer: Answer) -> None:
     console.print(Rule(style="dim"))
 
 
-def ending_of(answer: Answer) -> Text:
-    """One line about what it came to and what it cost."""
+def ending_of(answer: Answer, jaeger_url: str | None) -> Text:
+    """One line about how it ended, what it cost, and where its trace is seen."""
     done = sum(task.status == "done" for task in answer.tasks)
     parts = [f"in {answer.seconds:.1f} s"]
     if answer.tasks:
@@ -109,8 +108,8 @@ def ending_of(answer: Answer) -> Text:
         parts.append(f"${answer.usage.usd:.4f}")
     if answer.model:
         parts.append(f"model {answer.model}")
-    if (jaeger := os.environ.get("MUSTER_JAEGER_URL")) and answer.trace_id:
-        parts.append(f"{jaeger.rstrip('/')}/trace/{answer.trace_id}")
+    if jaeger_url and answer.trace_id:
+        parts.append(f"{jaeger_url.rstrip('/')}/trace/{answer.trace_id}")
     return Text.assemble((answer.status.value, COLOURS[answer.status]), " ", " · ".join(parts))
 
 
@@ -126,8 +125,8 @@ def _moving(board: Board) -> list[tuple[str, int]]:
 def _doing(task: TaskState, assignment: Assignment | None, now: float) -> Text:
     match task.status:
         case TaskStatus.RUNNING if assignment is not None:
-            said = f"  · {assignment.said[:MAX_SAID]}" if assignment.said else ""
-            return Text(f"{max(0.0, now - assignment.since):4.1f} s  {name_of(assignment.worker)}{said}", "cyan")
+            progress = f"  · {assignment.progress[:MAX_PROGRESS]}" if assignment.progress else ""
+            return Text(f"{max(0.0, now - assignment.since):4.1f} s  {name_of(assignment.worker)}{progress}", "cyan")
         case TaskStatus.RUNNING:
             return Text("queued", "dim")
         case TaskStatus.DONE if task.result is not None:
@@ -135,7 +134,14 @@ def _doing(task: TaskState, assignment: Assignment | None, now: float) -> Text:
         case TaskStatus.WAITING | TaskStatus.READY:
             return Text("waiting", "dim")
         case _:
-            return Text(" ".join((task.reason or task.status.value).split())[:100], MARKS[task.status][1])
+            return Text((_reason(task) or task.status.value)[:100], MARKS[task.status][1])
+
+
+def _reason(task: TaskState) -> str:
+    """Why a task failed or was skipped, and the line of code where that arose."""
+    if task.status is TaskStatus.FAILED and task.result is not None and task.result.error is not None:
+        return failure_text(task.result.error)
+    return " ".join((task.reason or "").split())
 
 
 def _tag(task: TaskState) -> str:

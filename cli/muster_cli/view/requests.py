@@ -1,4 +1,4 @@
-"""Which requests there are: the open ones from the queue itself, the finished ones from the coordinator if it is up."""
+"""Which requests there are: the open ones from the queue itself, the ended ones from the coordinator if it is up."""
 
 import asyncio
 import json
@@ -10,8 +10,15 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from muster_bus.connection import Bus
-from muster_client.queue import Queued, queued
+from muster_bus.settings import Settings
+from muster_bus.topology import teams_provisioned
+from muster_cli.local.folder import nats_url
+from muster_client import Client
+from muster_client.queue import Queued, check_known, queued
+from muster_protocol.errors import Misconfigured
+from muster_protocol.fold import RequestState
 from muster_protocol.plan import Frozen
+from muster_protocol.subjects import as_id
 
 HTTP_SECONDS = 2.0
 
@@ -37,6 +44,19 @@ class Ended(Frozen):
 
 class _Listed(Frozen):
     requests: tuple[Ended, ...] = ()
+
+
+async def check_provisioned(client: Client, settings: Settings) -> None:
+    """Refuse a broker on which nothing of Muster was ever made."""
+    if not await teams_provisioned(client.bus):
+        url = nats_url(settings)
+        raise Misconfigured(f"nothing of Muster is at {url} yet; `muster up` or `muster provision` makes it")
+
+
+async def known_state(client: Client, name: str) -> RequestState:
+    """The state of a request; without a log it either waits for a supervisor or does not exist."""
+    await check_known(client.bus, as_id(name))
+    return await client.state(name)
 
 
 async def ended_requests(http_url: str | None, limit: int) -> list[Ended]:

@@ -12,7 +12,7 @@ from muster_cli.view.render import plan_of, progress_of
 from muster_client import Update
 from muster_protocol.fold import Entry, TaskStatus
 
-TOLD_APART = "↻⚠≈■…⚡⇄"  # what the picture alone does not tell
+LINES_BESIDE = "↻⚠≈■…⚡⇄"  # the first character of news that the redrawn plan does not show
 
 
 class Screen(Protocol):
@@ -55,7 +55,7 @@ class Redrawn:
 
     def __init__(self, console: Console, board: Board) -> None:
         self._board = board
-        self._live = Live(console=console, get_renderable=self._picture, refresh_per_second=8)
+        self._live = Live(console=console, get_renderable=self._render, refresh_per_second=8)
 
     def __enter__(self) -> Self:
         self._live.__enter__()
@@ -67,10 +67,10 @@ class Redrawn:
         self._live.__exit__(kind, error, stack)
 
     def show(self, news: str | None, _seconds: float) -> None:
-        if news is not None and news[0] in TOLD_APART:
+        if news is not None and news[0] in LINES_BESIDE:
             self._live.console.print(f"  {news}", markup=False, highlight=False)
 
-    def _picture(self) -> RenderableType:
+    def _render(self) -> RenderableType:
         return progress_of(self._board, time.monotonic())
 
 
@@ -100,7 +100,7 @@ def screen_for(console: Console, board: Board) -> Screen:
     return Redrawn(console, board) if console.is_terminal else Lines(console, board)
 
 
-def tell(board: Board, screen: Screen, update: Update) -> None:
-    """Put something that happened on the board and show it."""
+def show_update(board: Board, screen: Screen, update: Update) -> None:
+    """Put an update on the board and show it."""
     news = board.apply_entry(update) if isinstance(update, Entry) else board.apply_event(update.body, time.monotonic())
     screen.show(news, update.time - (board.state.started_at or update.time))

@@ -1,24 +1,31 @@
-"""The life of a service: start, health, signals, and a stop in which every step has a limit."""
+"""The life of a service: connect, start, run until a signal, and stop with a limit for every step."""
 
 import asyncio
 import gc
+import json
 import logging
 import os
+import secrets
 import signal
+import socket
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from muster_bus import settings, telemetry
+from muster_bus import telemetry
 from muster_bus.connection import Bus
-from muster_protocol.errors import Misconfigured
+from muster_bus.health import Health, start_health
+from muster_bus.logging import set_up_logging
+from muster_bus.settings import Settings
+from muster_protocol.headers import Sender
+from muster_protocol.subjects import as_id
 
 log = logging.getLogger("muster.service")
 
-GRACE_SECONDS = 20.0
-READY_BEAT_SECONDS = 15.0
-ALIVE_BEAT_SECONDS = 30.0
+CONNECT_SECONDS = 30.0  # services and broker often start at the same moment
+CLOSE_SECONDS = 4.0  # for the connection, and for the exporter, which gives up after three
+OVERTIME_SECONDS = 3.0  # beyond the grace time, for a service that does not keep to it
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Service(Protocol):
@@ -38,80 +45,58 @@ class Service(Protocol):
         ...
 
 
-class Health:
-    """What the probes ask, answered from what is known already: neither asks the broker."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self.is_stopping = False
-
-    @property
-    def is_alive(self) -> bool:
-        return time.monotonic() - self._service.last_turn_at < ALIVE_BEAT_SECONDS
-
-    @property
-    def is_ready(self) -> bool:
-        has_turned = time.monotonic() - self._service.last_turn_at < READY_BEAT_SECONDS
-        return has_turned and self._service.bus.connected.is_set() and not self.is_stopping
+async def run_service(kind: str, name: str | None, settings: Settings, make: Callable[[Bus], Service]) -> int:
+    """Connect, make the service, print that it is ready, and run it until a signal; returns the exit code."""
+    sender = Sender(kind, instance_name(name))
+    set_up_logging(kind, sender.instance, settings.log)
+    telemetry.start(kind, sender.instance, settings.otel_env)
+    log.info("connecting to %s", settings.broker_url)
+    bus = await Bus.connect(settings.broker_url, sender, timeout=CONNECT_SECONDS)
+    line = json.dumps({"ready": str(sender)}) if settings.log.is_json else f"{sender} is ready"
+    await run_until_signal(make(bus), settings, ready=lambda: print(line, flush=True))
+    return 0
 
 
-async def serve_health(health: Health, host: str, port: int) -> asyncio.Server:
-    """`/healthz` and `/readyz` for services that have no other door; twenty lines spare the memory of a framework."""
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            async with asyncio.timeout(5.0):
-                line = (await reader.readline()).decode(errors="replace").split(" ")
-                path = line[1] if len(line) > 1 else ""
-                is_well = {"/healthz": health.is_alive, "/readyz": health.is_ready}.get(path)
-                status = "404 Not Found" if is_well is None else "200 OK" if is_well else "503 Service Unavailable"
-                text = f"{status[4:].lower()}\n"
-                head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(text)}\r\n"
-                writer.write(f"{head}Connection: close\r\n\r\n{text}".encode())
-                await writer.drain()
-        except (TimeoutError, OSError):
-            log.debug("a probe went away")
-        finally:
-            writer.close()
-
-    return await asyncio.start_server(answer, host, port)
+def instance_name(given: str | None) -> str:
+    """The name of this process, different from all others that ever wrote to the log."""
+    if given:
+        return as_id(given)
+    host = "".join(c if c.isalnum() or c == "-" else "-" for c in socket.gethostname().partition(".")[0])
+    return f"{host[:40].strip('-') or 'host'}-{secrets.token_hex(2)}"
 
 
-async def run_until_signal(
-    service: Service, *, grace_seconds: float = GRACE_SECONDS, ready: Callable[[], None] | None = None
-) -> None:
-    """Start, wait for SIGTERM or SIGINT, stop. A second signal does not wait."""
+async def run_until_signal(service: Service, settings: Settings, *, ready: Callable[[], None] | None = None) -> None:
+    """Start, wait for SIGTERM or SIGINT, stop. A second signal ends the process at once."""
     stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+    _on_signal(stopping.set)
     health = Health(service)
     server: asyncio.Server | None = None
     try:
-        server = await _health_server(health)
-        if await _starts(service, stopping):
+        if settings.health_port is not None:
+            server = await start_health(health, settings.http_host, settings.health_port)
+        if await _start_unless(stopping, service):
             _tune_gc()
             if ready is not None:
                 ready()
             await stopping.wait()
-            log.info("stopping: what runs has %g s to end; a second signal ends it at once", grace_seconds)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, lambda: os._exit(130))
+            log.info("stopping within %g s; a second signal ends the process at once", settings.grace_seconds)
+        _on_signal(lambda: os._exit(130))
     finally:
         health.is_stopping = True
-        await stop_within(service.stop(grace_seconds), grace_seconds + 3.0, "the service")
-        if server is not None:
-            server.close()
-        await stop_within(service.bus.close(), 4.0, "the connection")
-        await stop_within(asyncio.to_thread(telemetry.stop), 4.0, "the exporter")
+        await _stop(service, server, settings.grace_seconds)
 
 
-async def _starts(service: Service, stopping: asyncio.Event) -> bool:
-    """Start, unless a signal comes first: a service that waits for its streams must not be deaf meanwhile."""
+def _on_signal(action: Callable[[], object]) -> None:
+    for number in SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, action)
+
+
+async def _start_unless(stopping: asyncio.Event, service: Service) -> bool:
+    """Start the service unless a signal comes first: the start may wait a minute for the streams to be provisioned."""
     starting = asyncio.ensure_future(service.start())
-    told = asyncio.ensure_future(stopping.wait())
-    await asyncio.wait({starting, told}, return_when=asyncio.FIRST_COMPLETED)
-    told.cancel()
+    signalled = asyncio.ensure_future(stopping.wait())
+    await asyncio.wait({starting, signalled}, return_when=asyncio.FIRST_COMPLETED)
+    signalled.cancel()
     if starting.done():
         starting.result()
         return True
@@ -120,36 +105,12 @@ async def _starts(service: Service, stopping: asyncio.Event) -> bool:
     return False
 
 
-async def leave(code: int) -> int:
-    """The last step of a process. The end of the loop waits for every task, also for one that refuses to end."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    if others and (await asyncio.wait(others, timeout=1.0))[1]:
-        log.warning("something that runs here refuses to stop: leaving without it")
-        logging.shutdown()
-        sys.stdout.flush()
-        os._exit(code)
-    return code
-
-
-def _tune_gc() -> None:
-    """What exists after the start stays; short-lived messages should not make the collector look at it again."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 50, 1000)  # a sixth of the CPU per task went into collections
-
-
-async def _health_server(health: Health) -> asyncio.Server | None:
-    port = settings.port("MUSTER_HEALTH_PORT")
-    if port is None:
-        return None
-    host = os.environ.get("MUSTER_HTTP_HOST") or "127.0.0.1"
-    try:
-        return await serve_health(health, host, port)
-    except OSError as error:
-        where = f"MUSTER_HEALTH_PORT: cannot listen on {host}:{port}"
-        raise Misconfigured(f"{where}: {error.strerror}; set it to a free port, or to nothing") from None
+async def _stop(service: Service, server: asyncio.Server | None, grace_seconds: float) -> None:
+    await stop_within(service.stop(grace_seconds), grace_seconds + OVERTIME_SECONDS, "the service")
+    if server is not None:
+        server.close()
+    await stop_within(service.bus.close(), CLOSE_SECONDS, "the connection")
+    await stop_within(asyncio.to_thread(telemetry.stop), CLOSE_SECONDS, "the exporter")
 
 
 async def stop_within(step: Awaitable[None], seconds: float, what: str) -> None:
@@ -163,39 +124,21 @@ async def stop_within(step: Awaitable[None], seconds: float, what: str) -> None:
         log.exception("%s did not stop cleanly", what)
 
 
-def set_up_logging(service: str, instance: str) -> None:
-    """Lines for people, or JSON when MUSTER_LOG=json; to stderr, since stdout belongs to answers."""
-    words = os.environ.get("MUSTER_LOG", "text").split(",")
-    handler = logging.StreamHandler(sys.stderr)
-    if "json" in words:
-        handler.setFormatter(_JsonLines(service, instance))
-    else:
-        handler.setFormatter(logging.Formatter(f"%(asctime)s {service}-{instance}  %(message)s", "%H:%M:%S"))
-    root = logging.getLogger("muster")
-    root.handlers[:] = [handler]
-    root.propagate = False
-    root.setLevel(logging.DEBUG if "debug" in words else logging.WARNING if "quiet" in words else logging.INFO)
+async def leave(code: int) -> int:
+    """The last step of a process: the end of the event loop would wait for ever for a task that does not end."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    if others and (await asyncio.wait(others, timeout=1.0))[1]:
+        log.warning("a background task does not stop when it is cancelled: the process ends without it")
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(code)
+    return code
 
 
-class _JsonLines(logging.Formatter):
-    def __init__(self, service: str, instance: str) -> None:
-        super().__init__()
-        self._who = {"service": service, "instance": instance}
-
-    def format(self, record: logging.LogRecord) -> str:
-        import json
-
-        from opentelemetry import trace
-
-        context = trace.get_current_span().get_span_context()
-        line: dict[str, object] = {
-            "time": record.created,
-            "level": record.levelname.lower(),
-            **self._who,
-            "message": record.getMessage(),
-        }
-        if context.is_valid:
-            line |= {"trace_id": f"{context.trace_id:032x}", "span_id": f"{context.span_id:016x}"}
-        if record.exc_info:
-            line["stack"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+def _tune_gc() -> None:
+    """What exists after the start stays; short-lived messages should not make the collector look at it again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 1000)  # a sixth of the CPU per task went into collections

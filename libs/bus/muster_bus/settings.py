@@ -1,29 +1,95 @@
-"""Numbers from the environment, or one line that names the variable."""
+"""What the environment says, read once at the start of a process into one frozen value.
+
+Only `__main__` (or `main`) looks at `os.environ`; everything else gets the value, or the part of it that it needs.
+"""
 
 import math
-import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
 
 from muster_protocol.errors import Invalid
 
-
-def seconds(name: str, default: float) -> float:
-    text = os.environ.get(name)
-    if not text:
-        return default
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not 0 <= found < math.inf:
-        raise Invalid(f"{text!r} is not a number of seconds", name)
-    return found
+DEFAULT_NATS_URL = "nats://127.0.0.1:4222"
+DEFAULT_HTTP_HOST = "127.0.0.1"
+DEFAULT_HTTP_PORT = 8080
+DEFAULT_GRACE_SECONDS = 20.0
 
 
-def port(name: str) -> int | None:
-    """A port, or None when the variable is not set."""
-    text = os.environ.get(name)
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """How a process logs."""
+
+    is_json: bool = False
+    level: Literal["debug", "info", "warning"] = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every variable that Muster reads. Its text shows no secret."""
+
+    nats_url: str | None = None  # None where it is not set: the command line then looks for this folder's `muster up`
+    team_file: str | None = None
+    log: LogSettings = LogSettings()
+    http_host: str = DEFAULT_HTTP_HOST
+    http_port: int = DEFAULT_HTTP_PORT
+    health_port: int | None = None  # None: no health endpoint
+    grace_seconds: float = DEFAULT_GRACE_SECONDS
+    jaeger_url: str | None = None
+    # The variables of two libraries under their own names; a key or a token may be among them.
+    model_env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    otel_env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+    @property
+    def broker_url(self) -> str:
+        """The broker that is named, else the local one."""
+        return self.nats_url or DEFAULT_NATS_URL
+
+
+def read_settings(env: Mapping[str, str]) -> Settings:
+    """The settings that an environment holds; Invalid names the variable that is wrong. An empty one is not set."""
+    return Settings(
+        nats_url=env.get("MUSTER_NATS_URL") or None,
+        team_file=env.get("MUSTER_TEAM") or None,
+        log=_log(env.get("MUSTER_LOG", "")),
+        http_host=env.get("MUSTER_HTTP_HOST") or DEFAULT_HTTP_HOST,
+        http_port=_port(env, "MUSTER_HTTP_PORT") or DEFAULT_HTTP_PORT,
+        health_port=_port(env, "MUSTER_HEALTH_PORT"),
+        grace_seconds=_seconds(env, "MUSTER_GRACE_SECONDS", DEFAULT_GRACE_SECONDS),
+        jaeger_url=env.get("MUSTER_JAEGER_URL") or None,
+        model_env=_beginning_with("ANTHROPIC_", env),
+        otel_env=_beginning_with("OTEL_", env),
+    )
+
+
+def _log(text: str) -> LogSettings:
+    words = text.split(",")
+    level = "debug" if "debug" in words else "warning" if "quiet" in words else "info"
+    return LogSettings(is_json="json" in words, level=level)
+
+
+def _port(env: Mapping[str, str], name: str) -> int | None:
+    text = env.get(name)
     if not text:
         return None
     if not text.isdecimal() or not 1 <= int(text) <= 65_535:
         raise Invalid(f"{text!r} is not a port from 1 to 65535", name)
     return int(text)
+
+
+def _seconds(env: Mapping[str, str], name: str, default: float) -> float:
+    text = env.get(name)
+    if not text:
+        return default
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise Invalid(f"{text!r} is not a number of seconds", name)
+    return seconds
+
+
+def _beginning_with(prefix: str, env: Mapping[str, str]) -> Mapping[str, str]:
+    return MappingProxyType({name: value for name, value in env.items() if name.startswith(prefix)})

@@ -35,13 +35,16 @@ _provider: "TracerProvider | None" = None
 _root_trace_id: ContextVar[int | None] = ContextVar("root_trace_id", default=None)
 
 
-def start(service: str, instance: str) -> None:
-    """Export spans when OTEL_EXPORTER_OTLP_ENDPOINT says where to; OTEL_TRACES_SAMPLER says how many."""
+def start(service: str, instance: str, otel_env: Mapping[str, str]) -> None:
+    """Export spans when OTEL_EXPORTER_OTLP_ENDPOINT says where to; OTEL_TRACES_SAMPLER says how many.
+
+    `otel_env` are the variables that Muster looks at itself; the SDK reads all of its own from the process.
+    """
     global _provider
-    has_endpoint = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+    has_endpoint = otel_env.get("OTEL_EXPORTER_OTLP_ENDPOINT") or otel_env.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
     if not has_endpoint or _provider is not None:
         return
-    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
     from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
@@ -54,25 +57,25 @@ def start(service: str, instance: str) -> None:
 
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
-    exporter = _exporter()
-    resource = Resource.create(
-        {
-            "service.name": f"muster-{service}",
-            "service.namespace": "muster",
-            "service.instance.id": instance,
-            "service.version": "0.1.0",
-        }
-    )
+    exporter = _exporter(otel_env)
+    ours = {
+        "service.name": f"muster-{service}",
+        "service.namespace": "muster",
+        "service.instance.id": instance,
+        "service.version": "0.1.0",
+    }
+    # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win over ours; `Resource.create` alone would have it the other way.
+    resource = Resource.create({**ours, **OTELResourceDetector().detect().attributes})
     _provider = TracerProvider(resource=resource, id_generator=RequestIds())
     _provider.add_span_processor(BatchSpanProcessor(exporter))
     trace.set_tracer_provider(_provider)
 
 
-def _exporter() -> "SpanExporter":
+def _exporter(otel_env: Mapping[str, str]) -> "SpanExporter":
     """The exporter of the protocol that is set. One that is not there would lose every span, so it is an error."""
     of_traces, of_all = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
-    variable = of_traces if os.environ.get(of_traces) else of_all
-    protocol = os.environ.get(variable) or "http/protobuf"
+    variable = of_traces if otel_env.get(of_traces) else of_all
+    protocol = otel_env.get(variable) or "http/protobuf"
     if protocol == "http/protobuf":
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 

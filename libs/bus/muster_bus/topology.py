@@ -28,7 +28,7 @@ MAX_ACK_PENDING = 20_000  # the default of 1,000 silently stalls a fleet
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Provisioning:
     """What an installation decides."""
 
     replicas: int = 1
@@ -38,35 +38,35 @@ class Settings:
     max_bytes: int = 1024 * 1024 * 1024
 
 
-def streams(settings: Settings, teams: Iterable[str], tags: Iterable[str]) -> list[api.StreamConfig]:
+def streams(provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str]) -> list[api.StreamConfig]:
     """Every stream, and the buckets, which are streams by their own names.
 
     Queues have no age (it deletes what is leased), logs no per-subject limit (it evicts plans). A worker that is dead
     is forgotten by the age of its card; a body outlives the entry that refers to it.
     """
     week = timedelta(days=7).total_seconds()
-    results_age = settings.results_age.total_seconds()
+    results_age = provisioning.results_age.total_seconds()
     queue = api.RetentionPolicy.WORK_QUEUE
     return [
-        _stream(settings, "REQUESTS", [subjects.requests(team) for team in teams], retention=queue),
-        _stream(settings, "TASKS", [subjects.tasks(tag) for tag in tags], retention=queue),
+        _stream(provisioning, "REQUESTS", [subjects.requests(team) for team in teams], retention=queue),
+        _stream(provisioning, "TASKS", [subjects.tasks(tag) for tag in tags], retention=queue),
         _stream(
-            settings,
+            provisioning,
             "RESULTS",
             [subjects.ALL_RESULTS],
             max_age=results_age,
             republish=api.RePublish(src=subjects.ALL_RESULTS, dest=subjects.live("{{wildcard(1)}}")),
         ),
-        _stream(settings, "EVENTS", [subjects.ALL_EVENTS], max_age=results_age, share=4),
-        _stream(settings, "CONTROL", [subjects.ALL_CONTROL], max_age=results_age, share=16),
-        _stream(settings, "ERRORS", [subjects.ERRORS], max_age=week, share=16),
-        _stream(settings, "KV_workers", ["$KV.workers.>"], max_age=15.0, share=16, history=1),
-        _stream(settings, f"OBJ_{BODIES}", [f"$O.{BODIES}.C.>", f"$O.{BODIES}.M.>"], max_age=2 * results_age),
+        _stream(provisioning, "EVENTS", [subjects.ALL_EVENTS], max_age=results_age, share=4),
+        _stream(provisioning, "CONTROL", [subjects.ALL_CONTROL], max_age=results_age, share=16),
+        _stream(provisioning, "ERRORS", [subjects.ERRORS], max_age=week, share=16),
+        _stream(provisioning, "KV_workers", ["$KV.workers.>"], max_age=15.0, share=16, history=1),
+        _stream(provisioning, f"OBJ_{BODIES}", [f"$O.{BODIES}.C.>", f"$O.{BODIES}.M.>"], max_age=2 * results_age),
     ]
 
 
 def _stream(
-    settings: Settings,
+    provisioning: Provisioning,
     name: str,
     stored: list[str],
     *,
@@ -82,8 +82,8 @@ def _stream(
         retention=retention,
         discard=api.DiscardPolicy.NEW,
         storage=api.StorageType.FILE,  # in memory the registry itself would be gone with the broker's process
-        num_replicas=settings.replicas,
-        max_bytes=settings.max_bytes // share,
+        num_replicas=provisioning.replicas,
+        max_bytes=provisioning.max_bytes // share,
         max_age=max_age,
         max_msgs_per_subject=history,
         duplicate_window=min(DUPLICATES_SECONDS, max_age or DUPLICATES_SECONDS),
@@ -93,25 +93,25 @@ def _stream(
     )
 
 
-async def provision(bus: Bus, settings: Settings, teams: Iterable[str], tags: Iterable[str]) -> None:
+async def provision(bus: Bus, provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str]) -> None:
     """Make what is missing, add new teams and tags, and refuse what differs."""
     js = bus.nc.jetstream(timeout=10)
     teams, tags = sorted(set(teams)), sorted(set(tags))
     with named_errors("provision"):
-        for wanted in streams(settings, teams, tags):
+        for wanted in streams(provisioning, teams, tags):
             await _make_stream(js, wanted)
         for team in teams:
-            await _make_consumer(js, request_queue(team), subjects.requests(team), settings.lease_seconds)
+            await _make_consumer(js, request_queue(team), subjects.requests(team), provisioning.lease_seconds)
         for tag in tags:
-            await _make_consumer(js, task_queue([tag]), subjects.tasks(tag), settings.ack_wait_seconds)
-        for wanted in streams(settings, teams, tags):  # last: until the copies are there a stream takes no new consumer
+            await _make_consumer(js, task_queue([tag]), subjects.tasks(tag), provisioning.ack_wait_seconds)
+        for wanted in streams(provisioning, teams, tags):  # last: until the copies are there a stream takes no new consumer
             await _raise_replicas(js, wanted)
 
 
 async def remove(bus: Bus) -> None:
     """Remove every stream and bucket, with everything in it."""
     js = bus.nc.jetstream(timeout=10)
-    for name in (str(stream.name) for stream in streams(Settings(), (), ())):
+    for name in (str(stream.name) for stream in streams(Provisioning(), (), ())):
         with named_errors(f"remove {name}"), contextlib.suppress(NotFoundError):
             await js.delete_stream(name)
 

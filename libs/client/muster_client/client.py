@@ -16,6 +16,7 @@ from muster_bus.bodies import MAX_INLINE, reference_of
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
 from muster_bus.publish import NoStream
+from muster_bus.settings import read_settings
 from muster_client.follow import Following, Update
 from muster_client.view import RequestView, view
 from muster_protocol import headers as h
@@ -27,7 +28,6 @@ from muster_protocol.messages import Answer, Budget, Cancel, Request, Result, Ta
 from muster_protocol.plan import MapOver, Plan
 from muster_protocol.sender import Origin, Sender
 
-DEFAULT_URL = "nats://127.0.0.1:4222"
 CONNECT_SECONDS = 3.0  # somebody may be sitting in front of it
 GIVE_UP_AFTER_SECONDS = 30.0  # a broker that restarts is back within seconds, a cluster elects within ten
 NO_STREAM_SECONDS = 5.0  # a broker that is just starting has its streams after a second
@@ -47,7 +47,7 @@ class Client:
     async def connect(cls, url: str | None = None, *, team: str = "default", name: str = "client") -> Self:
         """Connect to `url`, else to MUSTER_NATS_URL, else to the local broker; raises BrokerAway."""
         sender = Sender("client", f"{subjects.as_id(name)[:48]}-{secrets.token_hex(4)}")
-        url = url or os.environ.get("MUSTER_NATS_URL") or DEFAULT_URL
+        url = url or read_settings(os.environ).broker_url
         return cls(await Bus.connect(url, sender, timeout=CONNECT_SECONDS), team=team)
 
     async def submit(
@@ -55,7 +55,7 @@ class Client:
         text: str | None = None,
         *,
         plan: Plan | dict[str, Any] | None = None,
-        over: MapOver | dict[str, Any] | None = None,
+        map: MapOver | dict[str, Any] | None = None,  # noqa: A002 - the word of the protocol
         id: str | None = None,  # noqa: A002 - the word of the protocol
         team: str | None = None,
         deadline_seconds: float | None = None,
@@ -69,7 +69,7 @@ class Client:
             "id": id,
             "text": text,
             "plan": plan,
-            "map": over,
+            "map": map,
             "deadline_seconds": deadline_seconds,
             "in_flight": in_flight,
             "budget": budget if budget is not None else Budget(),

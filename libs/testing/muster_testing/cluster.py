@@ -8,7 +8,7 @@ from pathlib import Path
 
 from muster_bus.connection import Bus
 from muster_bus.embedded import Server, free_port
-from muster_bus.topology import Settings, provision
+from muster_bus.topology import Provisioning, provision
 from muster_protocol.errors import MusterError
 from muster_testing.waiting import until_asked
 
@@ -55,7 +55,7 @@ async def running_cluster(folder: Path, size: int = 3) -> AsyncGenerator[Cluster
         await cluster.stop()
 
 
-async def provision_when_elected(bus: Bus, settings: Settings, teams: Sequence[str], tags: Sequence[str]) -> None:
+async def provision_when_elected(bus: Bus, settings: Provisioning, teams: Sequence[str], tags: Sequence[str]) -> None:
     """Make the streams as soon as nodes that have just started have elected their leader."""
 
     async def is_provisioned() -> bool:

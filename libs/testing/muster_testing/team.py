@@ -11,7 +11,7 @@ from muster_bus.connection import Bus
 from muster_bus.embedded import Server
 from muster_bus.log import read_log
 from muster_bus.read import Raw, read_subject
-from muster_bus.topology import Settings, provision
+from muster_bus.topology import Provisioning, provision
 from muster_client import Client
 from muster_protocol.fold import Entry, RequestState, fold
 from muster_protocol.messages import Answer, ErrorReport, LogBody, Result
@@ -39,7 +39,7 @@ class RunningTeam(Services):
     ) -> AsyncGenerator[Self]:
         """A broker with the team's streams, and no service yet."""
         team = load_team(team_file)
-        settings = Settings(lease_seconds=lease_seconds, ack_wait_seconds=lease_seconds)
+        settings = Provisioning(lease_seconds=lease_seconds, ack_wait_seconds=lease_seconds)
         async with running_broker(folder / "broker") as broker:
             bus = await Bus.connect(broker.url, Sender("tests", "observer"))
             try:

@@ -14,8 +14,9 @@ from muster_testing.otlp import Collector
 ROOT = Path(__file__).parents[3]
 LIMIT_SECONDS = 30
 ONE_SPAN = """\
+import os
 from muster_bus import telemetry
-telemetry.start("test", "t1")
+telemetry.start("test", "t1", os.environ)
 with telemetry.span("one span", telemetry.SpanKind.INTERNAL, {}, root="a request"):
     pass
 telemetry.stop()

@@ -1,4 +1,4 @@
-"""Logs of requests, written by hand, for what the command line says about them."""
+"""Logs of requests, written by hand, for the tests of what the command line prints about them."""
 
 from muster_protocol.fold import Entry, RequestState, fold
 from muster_protocol.messages import (
@@ -60,8 +60,8 @@ class Log:
     def done(self, task_id: str, attempt: int = 1) -> "Log":
         return self.add(self._result(task_id, attempt, ResultStatus.DONE, None), "worker/1/researcher")
 
-    def failed(self, task_id: str, message: str, attempt: int = 1) -> "Log":
-        failure = Failure(error_class="logic", message=message)
+    def failed(self, task_id: str, message: str, attempt: int = 1, *, stack: str | None = None) -> "Log":
+        failure = Failure(error_class="logic", message=message, stack=stack)
         return self.add(self._result(task_id, attempt, ResultStatus.FAILED, failure), "worker/1/researcher")
 
     def revised(self, task_id: str, attempt: int, not_before: float) -> "Log":

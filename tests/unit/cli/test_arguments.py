@@ -1,4 +1,4 @@
-"""The words of the command line, and that they cost nothing."""
+"""The arguments of the command line, and the time that its help takes."""
 
 import subprocess
 import sys
@@ -6,8 +6,9 @@ from importlib import import_module
 
 import pytest
 
-from muster_cli.arguments import COMMANDS, parser
-from muster_cli.exits import Exit, exit_of
+from muster_bus.process import Exit
+from muster_cli.arguments.parser import COMMANDS, parser
+from muster_cli.exits import exit_of
 
 HEAVY = ("nats", "pydantic", "rich", "fastapi", "anthropic", "opentelemetry", "yaml", "asyncio")
 
@@ -54,7 +55,7 @@ def test_every_command_exists(place: str):
         ("demo --kill me", "invalid choice: 'me'"),
     ],
 )
-def test_wrong_words_are_usage_errors(words: str, complaint: str, capsys: pytest.CaptureFixture[str]):
+def test_wrong_arguments_are_usage_errors(words: str, complaint: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:
         parser().parse_args(words.split())
 

@@ -1,4 +1,4 @@
-"""What is wrong with the input or the surroundings is one line that names the thing and the way out."""
+"""Wrong input or a wrong environment is one line that names what is wrong and what to do."""
 
 import socket
 import subprocess
@@ -41,7 +41,7 @@ def test_bad_input_is_named(alone: Here):
         assert ran.stderr.count("\n") == 1
 
 
-def test_without_a_broker_the_way_out_is_named(alone: Here):
+def test_without_a_broker_the_error_says_what_to_do(alone: Here):
     ran = alone.run("ask", "anything", MUSTER_NATS_URL=f"nats://127.0.0.1:{free_port()}")
 
     assert ran.returncode == 5
@@ -50,7 +50,7 @@ def test_without_a_broker_the_way_out_is_named(alone: Here):
 
 
 @pytest.mark.parametrize("url", ["nats://127.0.0.1:99999", ",", "http://127.0.0.1:4222", "nats://"])
-def test_what_is_no_address_is_said_to_be_none(alone: Here, url: str):
+def test_a_wrong_broker_address_is_named(alone: Here, url: str):
     ran = alone.run("status", MUSTER_NATS_URL=url)
 
     assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
@@ -58,7 +58,7 @@ def test_what_is_no_address_is_said_to_be_none(alone: Here, url: str):
     assert "is no address of a NATS server" in ran.stderr
 
 
-def test_a_folder_that_is_none_is_named(alone: Here):
+def test_a_file_in_place_of_the_folder_is_named(alone: Here):
     (alone.folder / ".muster").write_text("a file")
 
     for word in ("up", "demo"):
@@ -102,14 +102,14 @@ def test_a_port_that_was_named_must_be_free(alone: Here):
         ("MUSTER_GRACE_SECONDS", "inf", "MUSTER_GRACE_SECONDS: 'inf' is not a number of seconds"),
     ],
 )
-def test_a_number_in_the_environment_that_is_none_is_named(alone: Here, name: str, text: str, complaint: str):
+def test_a_wrong_number_in_the_environment_is_named(alone: Here, name: str, text: str, complaint: str):
     ran = alone.run("up", **{name: text})
 
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr == f"muster: {complaint}\n"
 
 
-def test_a_health_port_that_is_taken_is_named_with_the_way_out(alone: Here):
+def test_a_health_port_that_is_taken_is_named_with_what_to_do(alone: Here):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ran = alone.run("up", MUSTER_HEALTH_PORT=str(port))

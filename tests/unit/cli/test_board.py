@@ -1,4 +1,6 @@
-"""What a watcher is told while a request runs."""
+"""What the command line prints while a request runs."""
+
+import pytest
 
 from muster_cli.view.board import Board, in_order
 from muster_protocol.fold import RequestState
@@ -6,27 +8,27 @@ from muster_protocol.messages import AnswerStatus, ConflictFound, Progress, Star
 from tests.unit.cli.logs import Log, task
 
 
-def test_a_story_is_told_once_in_order():
+def test_each_entry_gives_one_line_in_order():
     log = Log().taken().planned(task("t1"), task("t2", after=("t1",))).reserved("t1").done("t1")
     log.answered(AnswerStatus.PARTIAL)
     board = Board(RequestState("r"))
 
-    told = [news for entry in [*log.entries, *log.entries] if (news := board.apply_entry(entry))]
+    shown = [news for entry in [*log.entries, *log.entries] if (news := board.apply_entry(entry))]
 
-    assert told == ["taken   by supervisor-1", "plan    2 tasks", "✓ t1  0.5 s by worker-1", "answer  partial"]
+    assert shown == ["taken   by supervisor-1", "plan    2 tasks", "✓ t1  0.5 s by worker-1", "answer  partial"]
 
 
 def test_a_takeover_and_a_second_result_are_news():
     log = Log().taken().planned(task("t1")).reserved("t1").taken(instance="2").done("t1").done("t1")
     board = Board(RequestState("r"))
 
-    told = [news for entry in log.entries if (news := board.apply_entry(entry))]
+    shown = [news for entry in log.entries if (news := board.apply_entry(entry))]
 
-    assert "⇄ taken over by supervisor-2" in told
-    assert told[-1] == "≈ t1  a second result of attempt 1, not counted"
+    assert "⇄ taken over by supervisor-2" in shown
+    assert shown[-1] == "≈ t1  a second result of attempt 1, not counted"
 
 
-def test_who_works_on_what_is_known_until_the_result():
+def test_the_worker_of_a_task_is_known_until_its_result():
     log = Log().taken().planned(task("t1")).reserved("t1")
     board = Board(RequestState("r"))
     for entry in log.entries:
@@ -41,7 +43,29 @@ def test_who_works_on_what_is_known_until_the_result():
     assert board.apply_event(_started("3"), 3.0) is None
 
 
-def test_a_conflict_names_both_sides():
+@pytest.mark.parametrize(
+    ("stack", "where"),
+    [
+        (None, ""),
+        ('  File "/team/roles.py", line 12, in search\n    fetch()\n', " (roles.py:12)"),
+        (
+            '  File "/team/roles.py", line 12, in search\n'
+            '  File "/venv/lib/python3.11/site-packages/httpx/_client.py", line 9, in send\n',
+            " (roles.py:12)",
+        ),
+        ('  File "/usr/lib/python3.11/socket.py", line 8, in connect\n', " (socket.py:8)"),
+    ],
+)
+def test_a_failed_attempt_shows_its_reason_and_the_line_of_code(stack: str | None, where: str):
+    log = Log().taken().planned(task("t1")).reserved("t1").failed("t1", "ConnectionError: no\n route", stack=stack)
+    board = Board(RequestState("r"))
+
+    shown = [news for entry in log.entries if (news := board.apply_entry(entry))]
+
+    assert shown[-1] == f"✗ t1  attempt 1 failed: ConnectionError: no route{where}"
+
+
+def test_a_conflict_names_both_workers():
     same = {"request_id": "r", "task_id": "t1", "attempt": 1, "what": "finished twice", "at": 1.0}
 
     news = Board(RequestState("r")).apply_event(ConflictFound.of({**same, "first": "w-1#1", "second": "w-1#2"}), 1.0)
@@ -49,14 +73,14 @@ def test_a_conflict_names_both_sides():
     assert news == "⚠ t1  finished twice: worker-w-1#1 and worker-w-1#2"
 
 
-def test_what_a_role_says_and_uses_is_news_but_not_every_word_of_it():
+def test_progress_and_tools_are_shown_at_most_once_a_second():
     log = Log().taken().planned(task("t1")).reserved("t1")
     board = Board(log.state())
     board.apply_event(_started("1"), 1.0)
 
     assert board.apply_event(_progress("3 of\n 9 pages"), 1.1) == "· t1  3 of 9 pages"
     assert board.apply_event(_progress("4 of 9 pages"), 1.2) is None
-    assert board.assignments["t1"].said == "4 of 9 pages"
+    assert board.assignments["t1"].progress == "4 of 9 pages"
     assert board.apply_event(_used("search", None), 2.2) == "· t1  used search"
     assert board.apply_event(_used("calculate", "no such unit"), 3.3) == "· t1  calculate failed: no such unit"
     board.apply_entry(log.done("t1").entries[-1])
@@ -64,7 +88,7 @@ def test_what_a_role_says_and_uses_is_news_but_not_every_word_of_it():
     assert board.apply_event(_progress("late"), 9.0) is None
 
 
-def test_tasks_are_read_after_what_they_wait_for():
+def test_tasks_are_listed_after_their_dependencies():
     log = Log().taken().planned(task("c", after=("a", "b")), task("b", after=("a",)), task("a"))
 
     assert in_order(log.state()) == [("a", 0), ("b", 1), ("c", 2)]

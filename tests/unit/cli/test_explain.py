@@ -1,4 +1,4 @@
-"""Where a request stands is one sentence that names the thing."""
+"""How a request stands, in one sentence."""
 
 from muster_cli.view.explain import explain
 from muster_protocol.messages import AnswerStatus

@@ -1,4 +1,4 @@
-"""Children are started and killed by name, and never outlive their parent."""
+"""Child processes are started and killed by name, and end with their parent."""
 
 import os
 import signal
@@ -49,7 +49,7 @@ def test_a_paused_child_can_be_stopped(tmp_path: Path):
     assert not processes.is_running("one")
 
 
-async def test_a_child_that_ends_at_its_start_shows_its_last_words(tmp_path: Path):
+async def test_a_child_that_ends_at_its_start_shows_its_log(tmp_path: Path):
     processes = Processes(tmp_path, NOWHERE)
     processes.start("one", "worker", "--team", "missing.yaml")
 

@@ -1,4 +1,4 @@
-"""What people see, as text."""
+"""Plans, progress and tasks as text on a terminal."""
 
 import io
 
@@ -10,7 +10,7 @@ from muster_protocol.messages import AnswerStatus
 from tests.unit.cli.logs import Log, task
 
 
-def test_a_plan_shows_who_waits_for_whom():
+def test_a_plan_shows_which_task_waits_for_which():
     log = Log().taken().planned(task("find"), task("write", "writing", after=("find",)))
 
     assert _lines(plan_of(log.state())) == ["  find     research  at once", "  └ write  writing   after find"]
@@ -25,9 +25,9 @@ def test_a_large_plan_is_cut_to_a_screen():
     assert lines[-1] == f"  … and {1000 - MAX_ROWS} more"
 
 
-def test_progress_shows_who_does_what():
+def test_progress_shows_the_worker_of_each_task():
     log = Log().taken().planned(task("find"), task("write", "writing", after=("find",))).reserved("find")
-    board = Board(log.state(), {"find": Assignment("1", 1, since=10.0, said="3 of 9 pages")})
+    board = Board(log.state(), {"find": Assignment("1", 1, since=10.0, progress="3 of 9 pages")})
 
     assert _lines(progress_of(board, 11.5)) == [
         "  ◐ find     research   1.5 s  worker-1  · 3 of 9 pages",
@@ -36,10 +36,17 @@ def test_progress_shows_who_does_what():
     ]
 
 
-def test_what_was_left_when_a_request_ended_is_not_shown_as_running():
+def test_a_task_that_was_not_done_when_the_request_ended_is_not_shown_as_running():
     log = Log().taken().planned(task("find")).reserved("find").answered(AnswerStatus.FAILED)
 
     assert "– not done" in _lines(tasks_of(log.state()))[1]
+
+
+def test_a_failed_task_shows_its_reason_and_the_line_of_code():
+    stack = '  File "/team/roles.py", line 12, in search\n'
+    log = Log().taken().planned(task("find", max_attempts=1)).reserved("find").failed("find", "no route", stack=stack)
+
+    assert _lines(tasks_of(log.state()))[1].endswith("no route (roles.py:12)")
 
 
 def _lines(what: RenderableType) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muster_bus.topology import Settings, streams
+from muster_bus.topology import Provisioning, streams
 from tests.unit.deploy.manifests import K8S, ROOT, Workload, manifests, workloads
 from tests.unit.deploy.rules import quantity
 
@@ -60,7 +60,7 @@ def test_the_store_is_full_before_the_disk_is():
 
 @pytest.mark.parametrize("path", [DEV, PRODUCTION], ids=["dev", "production"])
 def test_the_streams_and_the_buckets_fit_into_the_store(path: Path):
-    sizes = [stream.max_bytes or 0 for stream in streams(Settings(), ["team"], ["tag"])]
+    sizes = [stream.max_bytes or 0 for stream in streams(Provisioning(), ["team"], ["tag"])]
 
     assert sum(sizes) < quantity(value(path, "max_file_store").replace("GB", "Gi"))
 

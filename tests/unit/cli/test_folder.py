@@ -1,4 +1,4 @@
-"""Who runs in a folder is known from a lock that dies with its process."""
+"""Which process runs in a folder is known from a lock that ends with that process."""
 
 import os
 import signal
@@ -8,10 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from muster_cli.local.folder import Address, Lock, forget_address, is_running, nats_url, read_address, write_address
+from muster_bus.settings import Settings
+from muster_cli.local.folder import (
+    Address,
+    Lock,
+    forget_address,
+    http_url,
+    is_running,
+    nats_url,
+    read_address,
+    team_name,
+    write_address,
+)
 from muster_protocol.errors import Misconfigured
 
-ADDRESS = Address("nats://127.0.0.1:4333", "http://127.0.0.1:8333", "default", 1)
+ADDRESS = Address("nats://127.0.0.1:4333", "http://127.0.0.1:8333", "small", 1)
 HOLD = """
 import pathlib, sys
 from muster_cli.local.folder import Lock
@@ -21,7 +32,7 @@ with Lock(pathlib.Path(sys.argv[1]), "it"):
 """
 
 
-def test_a_second_one_is_refused_with_the_process_that_runs(tmp_path: Path):
+def test_a_second_process_is_refused_and_the_first_is_named(tmp_path: Path):
     with Lock(tmp_path, "muster up"):
         assert is_running(tmp_path)
         with pytest.raises(Misconfigured, match=rf"muster up is already running in .* \(process {os.getpid()}\)"):
@@ -30,7 +41,7 @@ def test_a_second_one_is_refused_with_the_process_that_runs(tmp_path: Path):
     assert not is_running(tmp_path)
 
 
-def test_the_lock_of_a_killed_process_does_not_count(tmp_path: Path):
+def test_the_lock_of_a_killed_process_is_free(tmp_path: Path):
     holder = subprocess.Popen([sys.executable, "-c", HOLD, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with holder:
         assert holder.stdout is not None
@@ -43,7 +54,7 @@ def test_the_lock_of_a_killed_process_does_not_count(tmp_path: Path):
         assert is_running(tmp_path)
 
 
-def test_an_address_counts_while_its_process_runs(tmp_path: Path):
+def test_an_address_is_valid_while_its_process_runs(tmp_path: Path):
     with Lock(tmp_path, "it"):
         write_address(tmp_path, ADDRESS)
         assert read_address(tmp_path) == ADDRESS
@@ -61,12 +72,12 @@ def test_a_broken_or_missing_address_is_none(tmp_path: Path):
         assert not (tmp_path / "address.json").exists()
 
 
-def test_the_environment_wins_over_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_broker_that_the_environment_names_wins_over_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("MUSTER_NATS_URL", raising=False)
-    assert nats_url() == "nats://127.0.0.1:4222"
+    unset, named = Settings(), Settings(nats_url="nats://elsewhere:4222")
+    assert (nats_url(unset), http_url(unset), team_name(unset)) == ("nats://127.0.0.1:4222", None, "default")
     with Lock(Path(".muster"), "it"):
         write_address(Path(".muster"), ADDRESS)
-        assert nats_url() == ADDRESS.nats_url
-        monkeypatch.setenv("MUSTER_NATS_URL", "nats://elsewhere:4222")
-        assert nats_url() == "nats://elsewhere:4222"
+
+        assert (nats_url(unset), http_url(unset), team_name(unset)) == (ADDRESS.nats_url, ADDRESS.http_url, "small")
+        assert (nats_url(named), http_url(named), team_name(named)) == ("nats://elsewhere:4222", None, "default")

@@ -1,8 +1,8 @@
-"""Where `muster up` says that it can be reached."""
+"""The address that `muster up` prints."""
 
 import pytest
 
-from muster_cli.commands.up import reachable
+from muster_cli.local.ports import http_address
 
 
 @pytest.mark.parametrize(
@@ -15,5 +15,5 @@ from muster_cli.commands.up import reachable
         ("box.lan", "http://box.lan:8080"),
     ],
 )
-def test_every_host_to_listen_on_has_an_address_to_be_reached_at(host: str, url: str):
-    assert reachable(host, 8080) == url
+def test_a_host_to_listen_on_becomes_the_address_at_which_it_is_reached(host: str, url: str):
+    assert http_address(host, 8080) == url

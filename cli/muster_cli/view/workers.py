@@ -1,4 +1,4 @@
-"""Who is alive, under the names that people see."""
+"""Which workers are alive, under the names that people see."""
 
 from muster_bus import workers
 from muster_bus.connection import Bus

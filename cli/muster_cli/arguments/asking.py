@@ -1,0 +1,36 @@
+"""The arguments of what sends a request: `ask`, `submit`."""
+
+import argparse
+
+from muster_bus.arguments import count
+from muster_cli.arguments.command import AddParser, add_command, add_json
+
+
+def add_commands(add_parser: AddParser) -> None:
+    ask = add_command(add_parser, "ask", "ask a team something and wait for the answer")
+    ask.add_argument("text", metavar="TEXT", help="what the team shall do; - reads it from standard input")
+    submit = add_command(
+        add_parser, "submit", "submit a plan, a map or a whole request from a JSON file (- is standard input)"
+    )
+    what = submit.add_mutually_exclusive_group(required=True)
+    what.add_argument("--plan", metavar="FILE", help='{"tasks": [{"id", "description", "tag", "dependencies"}, …]}')
+    what.add_argument("--map", metavar="FILE", help='{"template": {"description", "tag"}, "items": […], "reduce"?}')
+    what.add_argument("--request", metavar="FILE", help="a request as docs/protocol.md describes it")
+    for command in (ask, submit):
+        command.add_argument(
+            "--deadline", type=_seconds, metavar="SECONDS", help="answer by then, partially if need be"
+        )
+        command.add_argument("--budget-tokens", type=count, metavar="N", help="the most tokens it may use")
+        command.add_argument("--team", metavar="NAME", help="name of the team; default: the one that is up here")
+        command.add_argument("--detach", action="store_true", help="print the request's id and do not wait")
+        add_json(command)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds

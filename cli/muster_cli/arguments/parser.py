@@ -1,0 +1,58 @@
+"""Every command with its arguments. The standard library only: `muster --help` must be instant."""
+
+import argparse
+
+from muster_cli.arguments import asking, local, requests, services
+from muster_cli.arguments.command import add_command
+
+COMMANDS: dict[str, str] = {
+    "up": "muster_cli.commands.up:up",
+    "demo": "muster_cli.commands.demo:demo",
+    "ask": "muster_cli.commands.ask:ask",
+    "submit": "muster_cli.commands.submit:submit",
+    "status": "muster_cli.commands.status:status",
+    "cancel": "muster_cli.commands.cancel:cancel",
+    "reset": "muster_cli.commands.reset:reset",
+    "provision": "muster_cli.commands.provision:provision",
+    "supervisor": "muster_cli.commands.services:supervisor",
+    "worker": "muster_cli.commands.services:worker",
+    "coordinator": "muster_cli.commands.services:coordinator",
+    "version": "muster_cli.commands.version:version",
+}
+
+EPILOG = """\
+exit codes: 0 done, 1 failed, 2 usage, 3 partial, 4 cancelled, 5 no broker, 130 stopped by Ctrl-C
+environment: MUSTER_NATS_URL, MUSTER_TEAM (team file), MUSTER_LOG (text|json|debug|quiet), MUSTER_HTTP_HOST,
+  MUSTER_HTTP_PORT, MUSTER_HEALTH_PORT, MUSTER_GRACE_SECONDS, MUSTER_JAEGER_URL (links to traces),
+  OTEL_EXPORTER_OTLP_ENDPOINT, ANTHROPIC_API_KEY
+
+start here: `muster demo`, or `muster up` and in another terminal `muster ask "…"`
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    main = argparse.ArgumentParser(
+        prog="muster",
+        description="A supervisor, workers and a coordinator on NATS JetStream: teams of LLM agents that lose nothing.",
+        epilog=EPILOG,
+        formatter_class=_help_formatter,
+    )
+    main.add_argument("--version", action=_Version, nargs=0, help="print the version")
+    commands = main.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for group in (local, asking, requests, services):
+        group.add_commands(commands.add_parser)
+    add_command(commands.add_parser, "version", "print the version")
+    return main
+
+
+class _Version(argparse.Action):
+    """Looked up only when it is asked for: every command would pay for it."""
+
+    def __call__(self, *_: object) -> None:
+        from muster_cli.commands.version import print_version
+
+        raise SystemExit(print_version())
+
+
+def _help_formatter(prog: str) -> argparse.HelpFormatter:
+    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=16, width=110)

@@ -1,0 +1,13 @@
+"""The arguments of what looks at requests and ends them: `status`, `cancel`."""
+
+from muster_cli.arguments.command import AddParser, add_command, add_json
+
+
+def add_commands(add_parser: AddParser) -> None:
+    status = add_command(add_parser, "status", "what is going on, or how one request stands and why")
+    status.add_argument("id", nargs="?", metavar="ID", help="of a request")
+    add_json(status)
+    cancel = add_command(add_parser, "cancel", "end a request now; finished work is kept in its answer")
+    cancel.add_argument("id", metavar="ID", help="of a request")
+    cancel.add_argument("--reason", default="", help="what the answer says about it")
+    add_json(cancel)

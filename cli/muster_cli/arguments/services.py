@@ -1,0 +1,19 @@
+"""The arguments of `provision` and of the services, which name their own in their `__main__`."""
+
+import muster_coordinator.__main__ as coordinator
+import muster_supervisor.__main__ as supervisor
+import muster_worker.__main__ as worker
+from muster_bus.arguments import add_team_file, count
+from muster_cli.arguments.command import AddParser, add_command, add_json
+
+
+def add_commands(add_parser: AddParser) -> None:
+    provision = add_command(
+        add_parser, "provision", "make the streams, consumers and buckets of a team; again changes nothing"
+    )
+    provision.add_argument("--replicas", type=count, default=1, metavar="N", help="copies of each stream; default 1")
+    add_json(provision)
+    add_team_file(provision)
+    supervisor.add_arguments(add_command(add_parser, "supervisor", supervisor.SUMMARY))
+    worker.add_arguments(add_command(add_parser, "worker", worker.SUMMARY))
+    coordinator.add_arguments(add_command(add_parser, "coordinator", coordinator.SUMMARY))

@@ -1,0 +1,21 @@
+"""`muster cancel`: end a request now."""
+
+import json
+from argparse import Namespace
+
+from muster_bus.process import Exit
+from muster_bus.settings import Settings
+from muster_cli.connect import connect
+from muster_cli.view.requests import check_provisioned, known_state
+
+
+async def cancel(given: Namespace, settings: Settings) -> int:
+    async with await connect(settings) as client:
+        await check_provisioned(client, settings)
+        state = await known_state(client, given.id)
+        is_over = state.answer is not None
+        if not is_over:
+            await client.cancel(given.id, given.reason)
+    text = f"{given.id} is over already" if is_over else f"{given.id} ends now; its answer keeps what is done"
+    print(json.dumps({"request_id": state.request_id, "cancelled": not is_over}) if given.json else text)
+    return Exit.DONE

@@ -1,0 +1,31 @@
+"""`muster provision`: make the streams, consumers and buckets of a team."""
+
+import json
+from argparse import Namespace
+from pathlib import Path
+
+from muster_agent.team.file import load_team
+from muster_agent.team.lookup import find_team_file
+from muster_bus import topology
+from muster_bus.connection import Bus
+from muster_bus.logging import set_up_logging
+from muster_bus.process import Exit
+from muster_bus.service import instance_name
+from muster_bus.settings import Settings
+from muster_cli.local.folder import nats_url
+from muster_protocol.headers import Sender
+
+
+async def provision(given: Namespace, settings: Settings) -> int:
+    team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()))
+    set_up_logging("provision", "", settings.log)
+    url = nats_url(settings)
+    bus = await Bus.connect(url, Sender("provision", instance_name(None)), timeout=10.0)
+    try:
+        await topology.provision(bus, topology.Provisioning(replicas=given.replicas), [team.team], team.tags)
+    finally:
+        await bus.close()
+    document = {"nats_url": url, "team": team.team, "tags": team.tags, "replicas": given.replicas}
+    text = f"team {team.team} is provisioned at {url}: tags {', '.join(team.tags)}"
+    print(json.dumps(document) if given.json else text)
+    return Exit.DONE

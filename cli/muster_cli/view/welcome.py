@@ -1,0 +1,63 @@
+"""What `muster up` prints when it is up."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from muster_agent.team.schema import Team
+from muster_cli.local.folder import Address, command
+
+WELCOME = """\
+[bold green]Muster is up[/] after {seconds:.1f} s: team [bold]{team}[/] with {roles}
+
+  NATS   [bold]{nats}[/]{nats_note}
+  HTTP   [bold]{http}[/]{http_note}
+  files  {folder}
+  model  {model}
+
+Ask it something, from another terminal in this folder:
+
+  {muster} ask "Compare AWS, Azure and Google Cloud"
+
+or from anywhere:
+
+  nats -s {nats} pub requests.{team} '{{"text": "Compare AWS and Azure"}}'
+  curl -s {http}/v1/requests -H 'content-type: application/json' -d '{body}'
+
+Ctrl-C stops it; what was asked is kept in {folder}.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """The facts that `muster up` prints."""
+
+    team: Team
+    address: Address
+    folder: Path
+    models: tuple[str, ...]  # what a person should know about the models in use
+    nats_note: str
+    http_note: str
+
+
+def welcome_text(welcome: Welcome, seconds: float) -> str:
+    """With rich's markup."""
+    team = welcome.team.team
+    return WELCOME.format(
+        muster=command(),
+        seconds=seconds,
+        team=team,
+        roles=", ".join(role.name for role in welcome.team.roles),
+        nats=welcome.address.nats_url,
+        nats_note=welcome.nats_note,
+        http=welcome.address.http_url,
+        http_note=welcome.http_note,
+        folder=welcome.folder,
+        model="; ".join(welcome.models) or "as the team file says",
+        body=json.dumps({"text": "Compare AWS and Azure"} | ({} if team == "default" else {"team": team})),
+    )
+
+
+def port_note(url: str, usual: int, given: int | None) -> str:
+    """Why it is not the usual port, unless the user chose another."""
+    return "" if given is not None or url.endswith(f":{usual}") else f"   [dim](port {usual} is not free)[/]"

@@ -1,0 +1,70 @@
+"""`python -m muster_supervisor`, which is `muster supervisor`: run a supervisor until a signal.
+
+What a supervisor needs is imported when it runs: the command line reads the arguments from here for its help.
+"""
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from muster_bus.arguments import add_name, add_team_file
+from muster_bus.process import run_command
+
+if TYPE_CHECKING:
+    from muster_agent.team.schema import Team
+    from muster_bus.connection import Bus
+    from muster_bus.settings import Settings
+    from muster_supervisor.supervisor import Supervisor
+
+SUMMARY = "run a supervisor: it plans requests and answers them"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_team_file(parser)
+    add_name(parser)
+
+
+async def serve(given: Namespace, settings: "Settings") -> int:
+    """Run a supervisor of the team until a signal; returns the exit code."""
+    import logging
+    from pathlib import Path
+
+    from muster_agent.team.file import load_team
+    from muster_agent.team.lookup import find_team_file
+    from muster_bus.service import run_service
+
+    team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()))
+    show = logging.getLogger("muster.service").info
+
+    def make(bus: "Bus") -> "Supervisor":
+        return make_supervisor(bus, team, settings.model_env, show)
+
+    return await run_service("supervisor", given.name, settings, make)
+
+
+def make_supervisor(
+    bus: "Bus", team: "Team", model_env: Mapping[str, str], show: Callable[[str], object]
+) -> "Supervisor":
+    """A supervisor with the team's model; `show` gets what a person should know about that model."""
+    from muster_agent.models.choose import choose_model
+    from muster_supervisor.supervisor import Supervisor
+
+    model = choose_model(team.supervisor.model, model_env, team.prices, team.supervisor.offline_seconds)
+    if model.notice:
+        show(model.notice)
+    return Supervisor(bus, team, model)
+
+
+def main() -> int:
+    from muster_bus.settings import read_settings
+
+    parser = ArgumentParser(prog="python -m muster_supervisor", description=SUMMARY)
+    add_arguments(parser)
+    given = parser.parse_args()
+    return run_command(lambda: serve(given, read_settings(os.environ)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""`python -m muster_worker`, which is `muster worker`: run a worker until a signal.
+
+What a worker needs is imported when it runs: the command line reads the arguments from here for its help.
+"""
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from muster_bus.arguments import add_name, add_team_file, count
+from muster_bus.process import run_command
+
+if TYPE_CHECKING:
+    from muster_agent.team.schema import Team
+    from muster_bus.connection import Bus
+    from muster_bus.settings import Settings
+    from muster_worker.worker import Worker
+
+SUMMARY = "run a worker: it does the tasks of its roles"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--role", action="append", metavar="R", help="only this role of the team; may be repeated")
+    parser.add_argument("--slots", type=count, metavar="N", help="tasks at a time; default: what the team file says")
+    add_team_file(parser)
+    add_name(parser)
+
+
+async def serve(given: Namespace, settings: "Settings") -> int:
+    """Run a worker of the team until a signal; returns the exit code."""
+    import logging
+    from pathlib import Path
+
+    from muster_agent.team.file import load_team
+    from muster_agent.team.lookup import find_team_file
+    from muster_bus.service import run_service
+
+    team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()))
+    roles = given.role or [role.name for role in team.roles]
+    for role in roles:
+        team.role(role)  # an unknown name is an error before anything starts
+    show = logging.getLogger("muster.service").info
+
+    def make(bus: "Bus") -> "Worker":
+        return make_worker(bus, team, roles, given.slots, settings.model_env, show)
+
+    return await run_service("worker", given.name, settings, make)
+
+
+def make_worker(
+    bus: "Bus",
+    team: "Team",
+    roles: Sequence[str],
+    slots: int | None,
+    model_env: Mapping[str, str],
+    show: Callable[[str], object],
+) -> "Worker":
+    """A worker for these roles; `show` gets what a person should know about their models."""
+    from muster_worker.executor import Executor
+    from muster_worker.worker import Worker
+
+    executor = Executor(team, model_env, roles)
+    for notice in executor.notice:
+        show(notice)
+    return Worker(bus, executor, slots or sum(team.role(name).slots for name in roles))
+
+
+def main() -> int:
+    from muster_bus.settings import read_settings
+
+    parser = ArgumentParser(prog="python -m muster_worker", description=SUMMARY)
+    add_arguments(parser)
+    given = parser.parse_args()
+    return run_command(lambda: serve(given, read_settings(os.environ)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -46,7 +46,19 @@ PURE = [
     "muster_supervisor.composing.merge",
     "muster_coordinator.conflicts",
 ]
-STANDARD = {"collections", "dataclasses", "difflib", "enum", "hashlib", "heapq", "itertools", "math", "re", "typing"}
+STANDARD = {
+    "abc",
+    "collections",
+    "dataclasses",
+    "difflib",
+    "enum",
+    "hashlib",
+    "heapq",
+    "itertools",
+    "math",
+    "re",
+    "typing",
+}
 THINKS_ONLY = {*STANDARD, "pydantic", "muster_protocol"}
 VALUES = {"muster_agent.team.schema", "muster_agent.models.port"}  # what a team file says, and the text of an output
 READS_THE_ENVIRONMENT = {

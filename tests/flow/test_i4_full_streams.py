@@ -53,7 +53,7 @@ async def test_a_task_that_no_stream_takes_holds_up_no_other(muster: Muster) -> 
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.PARTIAL
-    assert {task.id: task.status for task in answer.tasks} == {"new": "running", "a": "done", "b": "done"}
+    assert {task.id: task.status for task in answer.tasks} == {"new": "cancelled", "a": "done", "b": "done"}
 
 
 async def test_a_full_object_store_is_waited_for_by_the_task_that_needs_it_alone(muster: Muster) -> None:

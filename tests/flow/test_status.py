@@ -37,7 +37,7 @@ async def test_the_newest_requests_are_shown_and_all_are_counted(muster: Muster,
 
     assert said["open"] == PAGE + 2
     assert [request["request_id"] for request in said["requests"]][:2] == [f"r{PAGE + 1}", f"r{PAGE}"]
-    assert (await status(f"r{PAGE + 1}"))["cause"] == "waiting: no supervisor has taken it"
+    assert (await status(f"r{PAGE + 1}"))["cause"] == "queued: no supervisor has taken it"
 
 
 async def test_a_large_request_is_shown_under_its_own_id(muster: Muster, status: Status) -> None:

@@ -6,13 +6,13 @@ from argparse import Namespace
 from muster_bus.process import Exit
 from muster_bus.settings import Settings
 from muster_cli.connect import connect
-from muster_cli.view.requests import check_provisioned, known_state
+from muster_cli.view.requests import check_provisioned, known_view
 
 
 async def cancel(given: Namespace, settings: Settings) -> int:
     async with await connect(settings) as client:
         await check_provisioned(client, settings)
-        state = await known_state(client, given.id)
+        state = (await known_view(client, given.id)).state
         is_over = state.answer is not None
         if not is_over:
             await client.cancel(given.id, given.reason)

@@ -16,10 +16,10 @@ from muster_cli.local.folder import FOLDER, Lock, command
 from muster_cli.traces import traced
 from muster_cli.view.board import Board
 from muster_cli.view.console import console
-from muster_cli.view.explain import explain
 from muster_cli.view.follow import watched
 from muster_cli.view.render import ending_of, show_answer
 from muster_cli.view.screen import Counter, screen_for
+from muster_protocol.explain import explain
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus, Request
 
@@ -116,4 +116,4 @@ class Demo:
         self.out.print(ending_of(answer, self.jaeger_url), soft_wrap=True)
         if answer.status is not AnswerStatus.DONE:
             now = self.environment.client.bus.clock.now()
-            self.out.print(explain(board.state, now, None), markup=False, highlight=False, soft_wrap=True)
+            self.out.print(str(explain(board.state, board.seen(now))), markup=False, highlight=False, soft_wrap=True)

@@ -13,7 +13,7 @@ from muster_bus.process import Exit
 from muster_bus.service import instance_name
 from muster_bus.settings import Settings
 from muster_cli.local.folder import nats_url
-from muster_protocol.headers import Sender
+from muster_protocol.sender import Sender
 
 
 async def provision(given: Namespace, settings: Settings) -> int:

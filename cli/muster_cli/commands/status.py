@@ -9,18 +9,17 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from muster_bus.queues import teams_provisioned
 from muster_bus.process import Exit
 from muster_bus.settings import Settings
 from muster_cli.connect import connect
 from muster_cli.local.folder import http_url
 from muster_cli.view.console import console
-from muster_cli.view.explain import explain
 from muster_cli.view.render import show_answer, tasks_of
-from muster_cli.view.requests import Ended, Open, check_provisioned, ended_requests, known_state, open_requests
-from muster_cli.view.workers import live_tags, live_workers
+from muster_cli.view.requests import Ended, Open, check_provisioned, ended_requests, known_view, open_requests
+from muster_cli.view.workers import live_workers
 from muster_client import Client
-from muster_protocol.fold import RequestState
+from muster_client.view import views
+from muster_protocol.explain import Standing
 from muster_protocol.worker_card import WorkerCard
 
 MAX_SHOWN = 20  # the newest; each costs reading its log
@@ -33,7 +32,7 @@ class Overview:
     now: float
     workers: list[WorkerCard]
     open_count: int
-    open: list[tuple[Open, str]]  # the newest, each with how it stands
+    open: list[tuple[Open, Standing]]  # the newest
     ended: list[Ended]
 
 
@@ -52,26 +51,25 @@ async def status(given: Namespace, settings: Settings) -> int:
 
 
 async def _show_one(client: Client, name: str, *, is_json: bool) -> None:
-    state = await known_state(client, name)
-    why = explain(state, client.bus.clock.now(), await live_tags(client.bus))
+    view = await known_view(client, name)
     if is_json:
-        _write(_document(state, why))
+        _write({"request_id": view.state.request_id, **view.as_json(), "cause": str(view.standing)})
         return
-    out = console()
+    out, state = console(), view.state
     if state.plan_entry is not None:
         out.print(state.plan_entry.plan.goal or state.plan_entry.text, style="bold", markup=False, highlight=False)
-        out.print(tasks_of(state))
+        out.print(tasks_of(view))
     if state.answer is not None and state.answer.text:
         show_answer(out, state.answer)
-    out.print(why, markup=False, highlight=False, soft_wrap=True)
+    out.print(str(view.standing), markup=False, highlight=False, soft_wrap=True)
 
 
 async def _overview(client: Client, coordinator_url: str | None) -> Overview:
     now = client.bus.clock.now()
     workers = await live_workers(client.bus)
-    tags = {tag for worker in workers for tag in worker.tags}
     count, newest = await open_requests(client.bus, MAX_SHOWN)
-    rows = [(request, explain(await client.state(request.id), now, tags)) for request in newest]
+    found = await views(client.bus, [request.id for request in newest])
+    rows = [(request, view.standing) for request, view in zip(newest, found, strict=True)]
     return Overview(now, workers, count, rows, await ended_requests(coordinator_url, MAX_SHOWN))
 
 
@@ -79,8 +77,15 @@ def _overview_document(overview: Overview) -> dict[str, Any]:
     return {
         "open": overview.open_count,
         "requests": [
-            {"request_id": request.id, "team": request.team, "text": request.text, "cause": why}
-            for request, why in overview.open
+            {
+                "request_id": request.id,
+                "team": request.team,
+                "text": request.text,
+                "status": standing.status.value,
+                "reason": standing.reason,
+                "cause": str(standing),
+            }
+            for request, standing in overview.open
         ],
         "ended": [request.model_dump(mode="json") for request in overview.ended],
         "workers": [worker.model_dump(mode="json") for worker in overview.workers],
@@ -93,15 +98,16 @@ def _show_overview(out: Console, overview: Overview) -> None:
         table.add_row(worker.name, f"{worker.busy} of {worker.slots} slots", ", ".join(worker.tags))
     out.print(table if overview.workers else "no live worker")
     table = _table("open request", "age", "asked", "how it stands")
-    for request, why in overview.open:
-        table.add_row(request.id, f"{max(0.0, overview.now - request.since):.0f} s", _short(request.text), why)
+    for request, standing in overview.open:
+        age = f"{max(0.0, overview.now - request.since):.0f} s"
+        table.add_row(request.id, age, _short(request.text), str(standing))
     out.print(table if overview.open else "no open request", highlight=False)
     if overview.open_count > len(overview.open):
         out.print(f"… and {overview.open_count - len(overview.open)} older ones", style="dim")
     if overview.ended:
         table = _table("ended request", "status", "tasks done", "seconds")
         for ended in overview.ended:
-            table.add_row(ended.id, ended.status, str(ended.done), f"{ended.seconds or 0:.1f}")
+            table.add_row(ended.id, ended.status.value, str(ended.done), f"{ended.seconds or 0:.1f}")
         out.print(table)
 
 
@@ -111,20 +117,6 @@ def _short(text: str, limit: int = 40) -> str:
 
 def _table(*names: str) -> Table:
     return Table(*names, box=None, pad_edge=False, header_style="dim")
-
-
-def _document(state: RequestState, why: str) -> dict[str, Any]:
-    return {
-        "request_id": state.request_id,
-        "status": why.partition(" ")[0].rstrip(":"),
-        "cause": why,
-        "team": state.team,
-        "owner": state.owner,
-        "deadline": state.deadline,
-        "tasks": [outcome.model_dump(mode="json") for outcome in state.outcomes()],
-        "usage": state.usage.model_dump(mode="json"),
-        "answer": None if state.answer is None else state.answer.model_dump(mode="json", by_alias=True),
-    }
 
 
 def _write(document: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ from muster_cli.view.console import console
 from muster_cli.view.welcome import Welcome, port_note, welcome_text
 from muster_coordinator.coordinator import Coordinator
 from muster_protocol.errors import Misconfigured
-from muster_protocol.headers import Sender
+from muster_protocol.sender import Sender
 from muster_supervisor.__main__ import make_supervisor
 from muster_worker.__main__ import make_worker
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from muster_bus.log import read_log
 from muster_cli.demo.environment import DemoEnvironment
 from muster_cli.view.board import Board, name_of
-from muster_protocol.fold import TaskStatus, fold
+from muster_protocol.fold import TaskPhase, fold
 from muster_protocol.messages import Answer, Result, ResultStatus
 
 BROKER_PAUSE_SECONDS = 1.0
@@ -23,7 +23,7 @@ class Fault:
 
     def kill_once(self, board: Board) -> str | None:
         """Called after every update; returns a line about the kill when it happened now."""
-        is_done = any(task.status is TaskStatus.DONE for task in board.state.tasks.values())
+        is_done = any(task.phase is TaskPhase.DONE for task in board.state.tasks.values())
         if self.description or not board.assignments or not is_done:
             return None
         match self._victim:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import assert_never
 
-from muster_protocol.fold import Entry, RequestState, TaskStatus
+from muster_protocol.explain import Seen
+from muster_protocol.fold import Entry, RequestState, TaskPhase, apply
 from muster_protocol.messages import (
     Answer,
     ConflictFound,
@@ -49,12 +50,19 @@ class Board:
     assignments: dict[str, Assignment] = field(default_factory=dict[str, Assignment])
     progress_shown_at: dict[str, float] = field(default_factory=dict[str, float])
 
+    def seen(self, now: float) -> Seen:
+        """What the events said beside the log; which tags are served is not known here."""
+        started = frozenset(
+            self.state.attempt_id(task_id, assignment.attempt) for task_id, assignment in self.assignments.items()
+        )
+        return Seen(now, started)
+
     def apply_entry(self, entry: Entry) -> str | None:
         """Fold an entry; returns a line about it when it is news."""
         if entry.sequence <= self.state.last_sequence:
             return None
         previous = self.state.owner
-        self.state.apply(entry)
+        apply(self.state, entry)
         match entry.body:
             case Taken() as taken:
                 news = self._taken(taken, previous)
@@ -122,7 +130,7 @@ class Board:
     def _is_done(self, task_id: str) -> bool:
         """An event may arrive after the log's entry about what followed it."""
         task = self.state.tasks.get(task_id)
-        return task is not None and task.status is TaskStatus.DONE
+        return task is not None and task.phase is TaskPhase.DONE
 
     def _result(self, result: Result) -> str | None:
         if not self.state.is_counted(result):

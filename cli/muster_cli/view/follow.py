@@ -5,17 +5,18 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import replace
 
 from muster_bus.background import supervised
 from muster_cli.exits import exit_of
 from muster_cli.view.board import Board
 from muster_cli.view.console import console
-from muster_cli.view.explain import explain
 from muster_cli.view.render import ending_of, show_answer
 from muster_cli.view.screen import Screen, screen_for, show_update
 from muster_cli.view.workers import live_tags
 from muster_client import Client
 from muster_protocol.errors import BrokerAway
+from muster_protocol.explain import explain
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus
 
@@ -41,7 +42,9 @@ async def follow(client: Client, request_id: str, *, is_json: bool, jaeger_url: 
         show_answer(console(), answer)
     errors.print(ending_of(answer, jaeger_url), soft_wrap=True)
     if answer.status is not AnswerStatus.DONE:
-        errors.print(explain(board.state, client.bus.clock.now(), None), markup=False, highlight=False, soft_wrap=True)
+        errors.print(
+            str(explain(board.state, board.seen(client.bus.clock.now()))), markup=False, highlight=False, soft_wrap=True
+        )
     return exit_of(answer.status)
 
 
@@ -72,16 +75,18 @@ async def _hint(client: Client, board: Board, screen: Screen) -> None:
         if board.state.last_sequence != before:
             continue
         why = await _waited_for(client, board)
-        if why != shown and why.startswith(("waiting", "stuck")):
+        if why is not None and why != shown:
             screen.show(f"… {why}", time.monotonic() - began)
             shown = why
 
 
-async def _waited_for(client: Client, board: Board) -> str:
+async def _waited_for(client: Client, board: Board) -> str | None:
+    """What a stalled request waits for."""
     if not client.bus.connected.is_set():
         return "waiting: the broker is away; the request is kept and goes on when it is back"
     try:
         tags = await live_tags(client.bus)
     except BrokerAway as error:
         return f"waiting: {error}"
-    return explain(board.state, client.bus.clock.now(), tags)
+    standing = explain(board.state, replace(board.seen(client.bus.clock.now()), live_tags=tags))
+    return str(standing) if standing.is_stalled else None

@@ -8,8 +8,11 @@ from rich.table import Table
 from rich.text import Text
 
 from muster_cli.view.board import Assignment, Board, failure_text, in_order, name_of
-from muster_protocol.fold import TERMINAL, RequestState, TaskState, TaskStatus
+from muster_client.view import RequestView
+from muster_protocol.explain import TaskStanding, explain_task
+from muster_protocol.fold import RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Answer, AnswerStatus
+from muster_protocol.status import TaskStatus
 
 MAX_PROGRESS = 50  # characters of the last progress: one row for each task
 MAX_ROWS = 30  # a screen; of a larger plan those tasks are shown that are neither waiting nor done
@@ -17,12 +20,13 @@ MAX_ROWS = 30  # a screen; of a larger plan those tasks are shown that are neith
 MARKS: Mapping[TaskStatus, tuple[str, str]] = {
     TaskStatus.WAITING: ("○", "dim"),
     TaskStatus.READY: ("○", ""),
-    TaskStatus.DELAYED: ("↻", "yellow"),
-    TaskStatus.STRUCK: ("↻", "yellow"),
+    TaskStatus.QUEUED: ("◌", "cyan"),
     TaskStatus.RUNNING: ("◐", "cyan"),
+    TaskStatus.RETRYING: ("↻", "yellow"),
     TaskStatus.DONE: ("✓", "green"),
     TaskStatus.FAILED: ("✗", "red"),
     TaskStatus.SKIPPED: ("–", "dim"),
+    TaskStatus.CANCELLED: ("■", "yellow"),
 }
 COLOURS: Mapping[AnswerStatus, str] = {
     AnswerStatus.DONE: "green",
@@ -52,32 +56,33 @@ def progress_of(board: Board, now: float) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     for task_id, depth in _moving(board):
         task = state.tasks[task_id]
-        mark, style = MARKS[task.status]
+        standing = explain_task(state, task, board.seen(now))
+        mark, style = MARKS[standing.status]
         name = Text.assemble(_indent(depth), (f"{mark} ", style), (task_id, style))
         after = Text(_after(task), "dim", no_wrap=True, overflow="ellipsis")
-        table.add_row(name, Text(_tag(task), "magenta"), _doing(task, board.assignments.get(task_id), now), after)
-    done = sum(task.status is TaskStatus.DONE for task in state.tasks.values())
+        doing = _doing(task, standing, board.assignments.get(task_id), now)
+        table.add_row(name, Text(_tag(task), "magenta"), doing, after)
+    done = sum(task.phase is TaskPhase.DONE for task in state.tasks.values())
     return Group(table, Text(f"  {done} of {len(state.tasks)} tasks done", "dim"))
 
 
-def tasks_of(state: RequestState) -> RenderableType:
-    """Every task with what came of it."""
+def tasks_of(view: RequestView) -> RenderableType:
+    """Every task with its status and the reason for it."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("task", "status", "tag", "attempts", "seconds", "worker", "reason"):
         table.add_column(name, overflow="fold" if name == "reason" else "ellipsis", no_wrap=name != "reason")
-    for task_id, _ in in_order(state):
-        task = state.tasks[task_id]
-        mark, style = MARKS[task.status]
-        is_left = state.answer is not None and task.status not in TERMINAL
-        result = task.result
+    for task_id, _ in in_order(view.state):
+        task = view.state.tasks[task_id]
+        standing, result = explain_task(view.state, task, view.seen), task.result
+        mark, style = MARKS[standing.status]
         table.add_row(
             task_id,
-            Text("– not done", "dim") if is_left else Text(f"{mark} {task.status.value}", style),
+            Text(f"{mark} {standing.status.value}", style),
             _tag(task),
             str(len(task.attempts)),
             f"{result.seconds:.1f}" if result else "",
             name_of(result.worker) if result else "",
-            _reason(task)[:300],
+            _reason(task, standing)[:300],
         )
     return table
 
@@ -117,31 +122,30 @@ def _moving(board: Board) -> list[tuple[str, int]]:
     rows = in_order(board.state)
     if len(rows) <= MAX_ROWS:
         return rows
-    still = (TaskStatus.WAITING, TaskStatus.DONE, TaskStatus.SKIPPED)
-    moving = [row for row in rows if board.state.tasks[row[0]].status not in still]
+    still = (TaskPhase.WAITING, TaskPhase.DONE, TaskPhase.SKIPPED)
+    moving = [row for row in rows if board.state.tasks[row[0]].phase not in still]
     return (moving or rows)[:MAX_ROWS]
 
 
-def _doing(task: TaskState, assignment: Assignment | None, now: float) -> Text:
-    match task.status:
-        case TaskStatus.RUNNING if assignment is not None:
-            progress = f"  · {assignment.progress[:MAX_PROGRESS]}" if assignment.progress else ""
-            return Text(f"{max(0.0, now - assignment.since):4.1f} s  {name_of(assignment.worker)}{progress}", "cyan")
-        case TaskStatus.RUNNING:
-            return Text("queued", "dim")
-        case TaskStatus.DONE if task.result is not None:
-            return Text(f"{task.result.seconds:4.1f} s  {name_of(task.result.worker)}", "green")
-        case TaskStatus.WAITING | TaskStatus.READY:
-            return Text("waiting", "dim")
-        case _:
-            return Text((_reason(task) or task.status.value)[:100], MARKS[task.status][1])
+def _doing(task: TaskState, standing: TaskStanding, assignment: Assignment | None, now: float) -> Text:
+    style = MARKS[standing.status][1]
+    if standing.status is TaskStatus.RUNNING and assignment is not None:
+        progress = f"  · {assignment.progress[:MAX_PROGRESS]}" if assignment.progress else ""
+        return Text(f"{max(0.0, now - assignment.since):4.1f} s  {name_of(assignment.worker)}{progress}", style)
+    if standing.status is TaskStatus.DONE and task.result is not None:
+        return Text(f"{task.result.seconds:4.1f} s  {name_of(task.result.worker)}", style)
+    if standing.status in (TaskStatus.WAITING, TaskStatus.READY, TaskStatus.QUEUED):
+        return Text(standing.status.value, "dim")
+    return Text(f"{standing.status.value}: {_reason(task, standing)}"[:100], style)
 
 
-def _reason(task: TaskState) -> str:
-    """Why a task failed or was skipped, and the line of code where that arose."""
-    if task.status is TaskStatus.FAILED and task.result is not None and task.result.error is not None:
+def _reason(task: TaskState, standing: TaskStanding) -> str:
+    """The reason of a task's status; of a failed one with the line of code where it failed."""
+    if task.phase is TaskPhase.FAILED and task.result is not None and task.result.error is not None:
         return failure_text(task.result.error)
-    return " ".join((task.reason or "").split())
+    if standing.status is TaskStatus.DONE:
+        return ""
+    return " ".join(standing.reason.split())
 
 
 def _tag(task: TaskState) -> str:

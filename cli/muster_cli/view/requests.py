@@ -10,14 +10,15 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from muster_bus.connection import Bus
+from muster_bus.queues import teams_provisioned
 from muster_bus.settings import Settings
-from muster_bus.topology import teams_provisioned
 from muster_cli.local.folder import nats_url
 from muster_client import Client
 from muster_client.queue import Queued, check_known, queued
+from muster_client.view import RequestView
 from muster_protocol.errors import Misconfigured
-from muster_protocol.fold import RequestState
 from muster_protocol.plan import Frozen
+from muster_protocol.status import ENDED, RequestStatus
 from muster_protocol.subjects import as_id
 
 HTTP_SECONDS = 2.0
@@ -37,7 +38,8 @@ class Ended(Frozen):
     """A request that was answered lately, as the coordinator shows it."""
 
     id: str
-    status: str
+    status: RequestStatus
+    reason: str = ""
     done: int = 0
     seconds: float | None = None
 
@@ -53,10 +55,10 @@ async def check_provisioned(client: Client, settings: Settings) -> None:
         raise Misconfigured(f"nothing of Muster is at {url} yet; `muster up` or `muster provision` makes it")
 
 
-async def known_state(client: Client, name: str) -> RequestState:
-    """The state of a request; without a log it either waits for a supervisor or does not exist."""
+async def known_view(client: Client, name: str) -> RequestView:
+    """How a request stands; without a log it either waits for a supervisor or does not exist."""
     await check_known(client.bus, as_id(name))
-    return await client.state(name)
+    return await client.view(name)
 
 
 async def ended_requests(http_url: str | None, limit: int) -> list[Ended]:
@@ -68,7 +70,7 @@ async def ended_requests(http_url: str | None, limit: int) -> list[Ended]:
         listed = _Listed.model_validate_json(body).requests
     except (OSError, ValidationError):
         return []
-    return [request for request in listed if request.status not in ("waiting", "open")][:limit]
+    return [request for request in listed if request.status in ENDED][:limit]
 
 
 def _get(url: str) -> bytes:

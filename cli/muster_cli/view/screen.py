@@ -10,7 +10,7 @@ from rich.live import Live
 from muster_cli.view.board import Board
 from muster_cli.view.render import plan_of, progress_of
 from muster_client import Update
-from muster_protocol.fold import Entry, TaskStatus
+from muster_protocol.fold import Entry, TaskPhase
 
 LINES_BESIDE = "↻⚠≈■…⚡⇄"  # the first character of news that the redrawn plan does not show
 
@@ -92,7 +92,7 @@ class Counter:
 
     def show(self, _news: str | None, seconds: float) -> None:
         tasks = self._board.state.tasks.values()
-        done = sum(task.status is TaskStatus.DONE for task in tasks)
+        done = sum(task.phase is TaskPhase.DONE for task in tasks)
         self._status.update(f"  {done} of {len(tasks)} tasks done after {seconds:.1f} s")
 
 

@@ -17,7 +17,7 @@ from muster_bus.connection import Bus
 from muster_bus.health import Health, start_health
 from muster_bus.logging import set_up_logging
 from muster_bus.settings import Settings
-from muster_protocol.headers import Sender
+from muster_protocol.sender import Sender
 from muster_protocol.subjects import as_id
 
 log = logging.getLogger("muster.service")

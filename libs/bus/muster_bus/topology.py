@@ -104,7 +104,9 @@ async def provision(bus: Bus, provisioning: Provisioning, teams: Iterable[str], 
             await _make_consumer(js, request_queue(team), subjects.requests(team), provisioning.lease_seconds)
         for tag in tags:
             await _make_consumer(js, task_queue([tag]), subjects.tasks(tag), provisioning.ack_wait_seconds)
-        for wanted in streams(provisioning, teams, tags):  # last: until the copies are there a stream takes no new consumer
+        for wanted in streams(
+            provisioning, teams, tags
+        ):  # last: until the copies are there a stream takes no new consumer
             await _raise_replicas(js, wanted)
 
 

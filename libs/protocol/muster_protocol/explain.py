@@ -36,6 +36,7 @@ class Standing:
 
     status: RequestStatus
     reason: str
+    is_stalled: bool = False  # it waits for something that may never come: a supervisor, a worker with a tag
 
     def __str__(self) -> str:
         return f"{self.status.value}: {self.reason}"
@@ -56,8 +57,10 @@ def explain(state: RequestState, seen: Seen) -> Standing:
     status = _open_status(state)
     if state.deadline is not None and seen.now > state.deadline:
         late = seen.now - state.deadline
-        return Standing(status, f"its deadline passed {late:.0f} s ago and {_owner(state)} has not answered it")
-    return Standing(status, _open_reason(state, status, seen))
+        return Standing(status, f"its deadline passed {late:.0f} s ago and {_owner(state)} has not answered it", True)
+    unserved = _unserved(state, seen) if status is RequestStatus.RUNNING else None
+    is_stalled = status is RequestStatus.QUEUED or unserved is not None
+    return Standing(status, unserved or _open_reason(state, status, seen), is_stalled)
 
 
 def explain_task(state: RequestState, task: TaskState, seen: Seen) -> TaskStanding:
@@ -112,7 +115,7 @@ def _open_reason(state: RequestState, status: RequestStatus, seen: Seen) -> str:
         return f"{_owner(state)} has taken it and makes a plan"
     if status is RequestStatus.ANSWERING:
         return f"{_owner(state)} composes the answer"
-    return _unserved(state, seen) or _progress(state, seen)
+    return _progress(state, seen)
 
 
 def _dispatched(state: RequestState, task: TaskState, seen: Seen) -> TaskStanding:

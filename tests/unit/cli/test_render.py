@@ -6,6 +6,8 @@ from rich.console import Console, RenderableType
 
 from muster_cli.view.board import Assignment, Board
 from muster_cli.view.render import MAX_ROWS, plan_of, progress_of, tasks_of
+from muster_client.view import RequestView
+from muster_protocol.explain import Seen
 from muster_protocol.messages import AnswerStatus
 from tests.unit.cli.logs import Log, task
 
@@ -36,17 +38,17 @@ def test_progress_shows_the_worker_of_each_task():
     ]
 
 
-def test_a_task_that_was_not_done_when_the_request_ended_is_not_shown_as_running():
+def test_a_task_that_was_not_done_when_the_request_ended_is_shown_as_cancelled():
     log = Log().taken().planned(task("find")).reserved("find").answered(AnswerStatus.FAILED)
 
-    assert "– not done" in _lines(tasks_of(log.state()))[1]
+    assert "■ cancelled" in _lines(tasks_of(RequestView(log.state(), Seen(20.0))))[1]
 
 
 def test_a_failed_task_shows_its_reason_and_the_line_of_code():
     stack = '  File "/team/roles.py", line 12, in search\n'
     log = Log().taken().planned(task("find", max_attempts=1)).reserved("find").failed("find", "no route", stack=stack)
 
-    assert _lines(tasks_of(log.state()))[1].endswith("no route (roles.py:12)")
+    assert _lines(tasks_of(RequestView(log.state(), Seen(20.0))))[1].endswith("no route (roles.py:12)")
 
 
 def _lines(what: RenderableType) -> list[str]:

@@ -14,7 +14,7 @@ async def test_an_error_that_ends_it_is_logged_with_its_traceback(caplog: pytest
     task = supervised(stumble(), "the walk")
     await asyncio.wait([task])
 
-    assert "the walk broke and goes on no more" in caplog.text
+    assert "the walk: a background task failed" in caplog.text
     assert "ValueError: over a stone" in caplog.text
 
 

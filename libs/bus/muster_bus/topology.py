@@ -7,7 +7,7 @@ names the difference. Sizes are the operator's and are left alone; replicas are 
 import contextlib
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
 
@@ -47,49 +47,36 @@ def streams(provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str
     week = timedelta(days=7).total_seconds()
     results_age = provisioning.results_age.total_seconds()
     queue = api.RetentionPolicy.WORK_QUEUE
-    return [
-        _stream(provisioning, "REQUESTS", [subjects.requests(team) for team in teams], retention=queue),
-        _stream(provisioning, "TASKS", [subjects.tasks(tag) for tag in tags], retention=queue),
-        _stream(
-            provisioning,
-            "RESULTS",
-            [subjects.ALL_RESULTS],
-            max_age=results_age,
-            republish=api.RePublish(src=subjects.ALL_RESULTS, dest=subjects.live("{{wildcard(1)}}")),
-        ),
-        _stream(provisioning, "EVENTS", [subjects.ALL_EVENTS], max_age=results_age, share=4),
-        _stream(provisioning, "CONTROL", [subjects.ALL_CONTROL], max_age=results_age, share=16),
-        _stream(provisioning, "ERRORS", [subjects.ERRORS], max_age=week, share=16),
-        _stream(provisioning, "KV_workers", ["$KV.workers.>"], max_age=15.0, share=16, history=1),
-        _stream(provisioning, f"OBJ_{BODIES}", [f"$O.{BODIES}.C.>", f"$O.{BODIES}.M.>"], max_age=2 * results_age),
+    repeated = api.RePublish(src=subjects.ALL_RESULTS, dest=subjects.live("{{wildcard(1)}}"))
+    chunks, names = f"$O.{BODIES}.C.>", f"$O.{BODIES}.M.>"
+    config = api.StreamConfig
+    shares = [  # a stream, and by what its size is divided
+        (config("REQUESTS", subjects=[subjects.requests(team) for team in teams], retention=queue), 1),
+        (config("TASKS", subjects=[subjects.tasks(tag) for tag in tags], retention=queue), 1),
+        (config("RESULTS", subjects=[subjects.ALL_RESULTS], max_age=results_age, republish=repeated), 1),
+        (config("EVENTS", subjects=[subjects.ALL_EVENTS], max_age=results_age), 4),
+        (config("CONTROL", subjects=[subjects.ALL_CONTROL], max_age=results_age), 16),
+        (config("ERRORS", subjects=[subjects.ERRORS], max_age=week), 16),
+        (config("KV_workers", subjects=["$KV.workers.>"], max_age=15.0, max_msgs_per_subject=1), 16),
+        (config(f"OBJ_{BODIES}", subjects=[chunks, names], max_age=2 * results_age), 1),
     ]
+    return [_completed(stream, provisioning, provisioning.max_bytes // divisor) for stream, divisor in shares]
 
 
-def _stream(
-    provisioning: Provisioning,
-    name: str,
-    stored: list[str],
-    *,
-    retention: api.RetentionPolicy = api.RetentionPolicy.LIMITS,
-    share: int = 1,
-    max_age: float = 0.0,
-    history: int = -1,
-    republish: api.RePublish | None = None,
-) -> api.StreamConfig:
-    return api.StreamConfig(
-        name=name,
-        subjects=stored,
-        retention=retention,
+def _completed(stream: api.StreamConfig, provisioning: Provisioning, max_bytes: int) -> api.StreamConfig:
+    """What all streams have in common."""
+    return replace(
+        stream,
+        retention=stream.retention or api.RetentionPolicy.LIMITS,
         discard=api.DiscardPolicy.NEW,
         storage=api.StorageType.FILE,  # in memory the registry itself would be gone with the broker's process
         num_replicas=provisioning.replicas,
-        max_bytes=provisioning.max_bytes // share,
-        max_age=max_age,
-        max_msgs_per_subject=history,
-        duplicate_window=min(DUPLICATES_SECONDS, max_age or DUPLICATES_SECONDS),
+        max_bytes=max_bytes,
+        max_age=stream.max_age or 0.0,
+        max_msgs_per_subject=stream.max_msgs_per_subject or -1,
+        duplicate_window=min(DUPLICATES_SECONDS, stream.max_age or DUPLICATES_SECONDS),
         allow_direct=True,
-        allow_rollup_hdrs=name.startswith(BUCKETS),
-        republish=republish,
+        allow_rollup_hdrs=str(stream.name).startswith(BUCKETS),
     )
 
 
@@ -104,9 +91,8 @@ async def provision(bus: Bus, provisioning: Provisioning, teams: Iterable[str], 
             await _make_consumer(js, request_queue(team), subjects.requests(team), provisioning.lease_seconds)
         for tag in tags:
             await _make_consumer(js, task_queue([tag]), subjects.tasks(tag), provisioning.ack_wait_seconds)
-        for wanted in streams(
-            provisioning, teams, tags
-        ):  # last: until the copies are there a stream takes no new consumer
+        # Last: until the copies are there a stream takes no new consumer.
+        for wanted in streams(provisioning, teams, tags):
             await _raise_replicas(js, wanted)
 
 

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 from muster_bus import queues, telemetry
 from muster_bus.bodies import MAX_INLINE, reference_of
@@ -34,6 +34,19 @@ NO_STREAM_SECONDS = 5.0  # a broker that is just starting has its streams after 
 MAX_REMEMBERED = 10_000
 
 
+class RequestFields(TypedDict, total=False):
+    """What may be said about a request beside its text; see `docs/protocol.md`."""
+
+    plan: Plan | dict[str, Any] | None
+    map: MapOver | dict[str, Any] | None
+    id: str | None
+    deadline_seconds: float | None
+    in_flight: int | None
+    budget: Budget | dict[str, Any] | None
+    num_tasks: int | None
+    metadata: dict[str, Any] | None
+
+
 class Client:
     """One connection from which requests are asked."""
 
@@ -50,34 +63,11 @@ class Client:
         url = url or read_settings(os.environ).broker_url
         return cls(await Bus.connect(url, sender, timeout=CONNECT_SECONDS), team=team)
 
-    async def submit(
-        self,
-        text: str | None = None,
-        *,
-        plan: Plan | dict[str, Any] | None = None,
-        map: MapOver | dict[str, Any] | None = None,  # noqa: A002 - the word of the protocol
-        id: str | None = None,  # noqa: A002 - the word of the protocol
-        team: str | None = None,
-        deadline_seconds: float | None = None,
-        in_flight: int | None = None,
-        budget: Budget | dict[str, Any] | None = None,
-        num_tasks: int | None = None,
-        metadata: dict[str, Any] | None = None,
-    ) -> str:
+    async def submit(self, text: str | None = None, *, team: str | None = None, **fields: Unpack[RequestFields]) -> str:
         """Ask for text, a plan, or one template over many items; returns the request's id once it is kept for good."""
-        fields = {
-            "id": id,
-            "text": text,
-            "plan": plan,
-            "map": map,
-            "deadline_seconds": deadline_seconds,
-            "in_flight": in_flight,
-            "budget": budget if budget is not None else Budget(),
-            "num_tasks": num_tasks,
-            "metadata": metadata if metadata is not None else {},
-        }
-        check_spelling(fields)
-        return await self.send(Request.of(fields), team=team)
+        asked = {"text": text, **{name: value for name, value in fields.items() if value is not None}}
+        check_spelling(asked)
+        return await self.send(Request.of(asked), team=team)
 
     async def send(self, request: Request, *, team: str | None = None) -> str:
         """Submit a request that is made already."""

@@ -9,12 +9,22 @@ from muster_bus.connection import Bus
 from muster_bus.log import entry_of
 from muster_bus.queues import request_queue, task_queue
 from muster_bus.read import Raw, read_subject
-from muster_bus.receive import open_live
+from muster_bus.receive import Opened, check_headers
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import Entry
-from muster_protocol.messages import LOG_KINDS, Answer, ErrorReport, PlanRecorded, Reserved, Result, ResultStatus, Taken
+from muster_protocol.messages import (
+    LOG_KINDS,
+    Answer,
+    ErrorReport,
+    LogBody,
+    PlanRecorded,
+    Reserved,
+    Result,
+    ResultStatus,
+    Taken,
+)
 from muster_testing.backlog import Backlog, backlog
 
 QUEUES = [request_queue("default"), *(task_queue([tag]) for tag in ("scripted", "other", "second"))]
@@ -133,18 +143,16 @@ class Reader:
             request_id = subjects.last_token(raw.subject)
             self.raws[request_id].append(raw)
             try:
-                self._entries[request_id].append(entry_of(raw, open_live(await self._with_body(raw), LOG_KINDS)))
+                self._entries[request_id].append(entry_of(raw, await self._opened(raw)))
             except Invalid:
                 continue
         return {request_id: judged(request_id, entries) for request_id, entries in self._entries.items()}
 
-    async def _with_body(self, raw: Raw) -> Raw:
-        """With the body that lies in the object store. Nothing is reported: looking must not change what is seen."""
+    async def _opened(self, raw: Raw) -> Opened[LogBody]:
+        """As the gate opens it, but nothing is reported: looking must not change what is seen."""
+        sender, kind = check_headers(raw, LOG_KINDS)
         reference = raw.headers.get(h.BODY_REF)
-        if reference is None:
-            return raw
-        headers = {name: value for name, value in raw.headers.items() if name != h.BODY_REF}
-        return raw._replace(headers=headers, data=await self._bus.bodies.get(reference))
+        return Opened(sender, kind.read(raw.data if reference is None else await self._bus.bodies.get(reference)))
 
     async def backlogs(self) -> dict[str, Backlog | None]:
         return {queue.consumers[0]: await backlog(self._bus, queue) for queue in QUEUES}

@@ -12,6 +12,7 @@ from muster_agent.models.scripted import Scripted
 from muster_bus.read import read_subject
 from muster_protocol.messages import AnswerStatus, Result, ResultStatus, Taken
 from tests.flow.in_process import Silent, put_task, supervising, task_of
+from tests.guards import guards
 from tests.harness import LEASE_SECONDS, Muster
 
 TEAM = """\
@@ -34,6 +35,7 @@ async def start_misbehaving(muster: Muster, *options: str, grace_seconds: float 
     await muster.start("worker", "w1", *options, grace_seconds=grace_seconds)
 
 
+@guards("libs/bus/muster_bus/receive.py", "if about != last_token(message.subject):", rule="I10")
 async def test_an_abort_on_another_request_s_subject_stops_nothing(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")

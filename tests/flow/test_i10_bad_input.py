@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from muster_protocol import subjects
 from muster_protocol.messages import AnswerStatus, ErrorReport
+from tests.guards import guards
 from tests.harness import Muster
 
 SUPERVISOR = {"sender": "supervisor/x", "kind": "task"}
@@ -50,6 +51,19 @@ def each_once(expected: list[str], found: list[str]) -> bool:
     return len(found) == len(expected) and all(sum(reason in one for one in found) >= 1 for reason in expected)
 
 
+@guards("libs/bus/muster_bus/receive.py", "await bus.report(str(reason), message, request_id=", rule="I10")
+@guards(
+    "libs/bus/muster_bus/receive.py",
+    "sender, kind = h.require_sender(headers), h.require_kind(headers, kinds)",
+    rule="I10",
+    replace='sender, kind = headers.get(h.SENDER, ""), h.require_kind(headers, kinds)',
+)
+@guards(
+    "libs/bus/muster_bus/receive.py",
+    "sender, kind = h.require_sender(headers), h.require_kind(headers, kinds)",
+    rule="I10",
+    replace="sender, kind = h.require_sender(headers), next(iter(kinds.values()))",
+)
 async def test_garbage_among_tasks_gets_one_error_each_and_the_next_task_is_done(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     for headers, body, _ in BAD_TASKS:
@@ -63,6 +77,18 @@ async def test_garbage_among_tasks_gets_one_error_each_and_the_next_task_is_done
     assert each_once([reason for _, _, reason in BAD_TASKS], await muster.reasons())
 
 
+@guards(
+    "services/worker/muster_worker/worker.py",
+    "            delivery.lease.ack()\n            return None",
+    rule="I10",
+    replace="            return None",
+)
+@guards(
+    "libs/bus/muster_bus/pull.py",
+    'if status is None or message.reply.startswith("$JS.ACK."):',
+    rule="I10",
+    replace="if status is None:",
+)
 async def test_a_task_that_brings_a_status_of_its_own_is_refused_like_any_other(muster: Muster) -> None:
     await muster.start("worker", "w1")
 
@@ -72,6 +98,11 @@ async def test_a_task_that_brings_a_status_of_its_own_is_refused_like_any_other(
     assert each_once(["Invalid JSON"], await muster.reasons())
 
 
+@guards(
+    "services/supervisor/muster_supervisor/steps/answer.py",
+    "await owner.bus.report(reason, owner.delivery, request_id=owner.request_id)",
+    rule="I10",
+)
 async def test_an_invalid_request_gets_an_error_and_a_failed_answer_that_says_why(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
@@ -143,6 +174,11 @@ async def test_garbage_on_control_of_a_running_request_gets_one_error_each_from_
     assert each_once([reason for _, _, reason in BAD_CONTROLS], await muster.reasons())
 
 
+@guards(
+    "services/supervisor/muster_supervisor/steps/answer.py",
+    "if await known.compare_and_set(answer, term=known.state.term):",
+    rule="I10",
+)
 async def test_garbage_on_errors_makes_no_further_error(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
 

@@ -6,6 +6,7 @@ import time
 from muster_protocol.messages import Answer, AnswerStatus
 from muster_testing import pause, resume
 from tests.flow.in_process import put_task, task_of
+from tests.guards import guards
 from tests.harness import Muster
 
 
@@ -42,6 +43,12 @@ async def test_a_worker_finishes_what_ends_within_its_grace(muster: Muster) -> N
     assert muster.executions(request) == {"a": 1}
 
 
+@guards(
+    "libs/agent/muster_agent/functions.py",
+    "await _in_thread(partial(function, *arguments, **named))",
+    rule="I12",
+    replace="await asyncio.to_thread(partial(function, *arguments, **named))",
+)
 async def test_a_plain_tool_that_hangs_does_not_keep_a_worker_from_leaving(muster: Muster) -> None:
     role = '{name: scripted, model: offline, tools: ["tests.misbehaving_role:hang"]}'
     (muster.folder / "team.yaml").write_text(f"team: default\nroles:\n  - {role}\n")

@@ -11,9 +11,27 @@ from muster_protocol.messages import AnswerStatus, ResultStatus
 from muster_supervisor.intake import note_returned
 from muster_worker.events import Events
 from tests.flow.in_process import connected, next_deliveries, put_task, task_of
+from tests.guards import guards
 from tests.harness import Muster
 
 
+@guards(
+    "services/worker/muster_worker/worker.py",
+    "            for handler in handlers:\n                handler.cancel()",
+    rule="I12",
+    replace="",
+)
+@guards(
+    "services/worker/muster_worker/attempt.py",
+    '            self.delivery.lease.hand_back()\n            log.info("← task',
+    rule="I12",
+    replace='            log.info("← task',
+)
+@guards(
+    "services/worker/muster_worker/attempt.py",
+    "await self._resources.events.handed_back(self.delivery, self.task.attempt_id)",
+    rule="I12",
+)
 async def test_tasks_of_a_stopped_worker_are_handed_back_with_a_note(patient_muster: Muster) -> None:
     muster = patient_muster
     await muster.start("worker", "w1", grace_seconds=5)
@@ -30,6 +48,12 @@ async def test_tasks_of_a_stopped_worker_are_handed_back_with_a_note(patient_mus
     assert [event.headers["kind"] for event in events].count("handed_back") == 3
 
 
+@guards(
+    "services/worker/muster_worker/worker.py",
+    "timeout=max(0.0, grace_seconds - HAND_BACK_SECONDS - LEAVE_SECONDS)",
+    rule="I12",
+    replace="timeout=0.0",
+)
 async def test_what_ends_within_the_grace_of_a_stopped_worker_is_finished_there(patient_muster: Muster) -> None:
     muster = patient_muster
     await muster.start("worker", "w1")
@@ -42,6 +66,10 @@ async def test_what_ends_within_the_grace_of_a_stopped_worker_is_finished_there(
     assert [result.worker for result in await muster.results("r1")] == ["w1"]
 
 
+@guards("services/supervisor/muster_supervisor/owner.py", "self.lease.hand_back(delay_seconds)", rule="I12")
+@guards(
+    "services/supervisor/muster_supervisor/owner.py", "await self.append(self._taken(handed_back=True))", rule="I12"
+)
 async def test_the_requests_of_a_stopped_supervisor_are_handed_back_with_a_note(patient_muster: Muster) -> None:
     muster = patient_muster
     await muster.start("supervisor", "s1")
@@ -57,6 +85,13 @@ async def test_the_requests_of_a_stopped_supervisor_are_handed_back_with_a_note(
     assert (state.owner, state.unproductive_takes(again.number)) == (None, 0)
 
 
+@guards(
+    "services/worker/muster_worker/attempt.py",
+    "except asyncio.CancelledError:  # aborted or stopped while the failure was not stored yet",
+    rule="I12",
+    replace="except ZeroDivisionError:  # aborted or stopped while the failure was not stored yet",
+    seconds=40,
+)
 async def test_a_failure_that_waits_for_room_is_handed_back_by_a_stopped_worker(patient_muster: Muster) -> None:
     muster = patient_muster
     team = muster.folder / "team.yaml"
@@ -74,6 +109,13 @@ async def test_a_failure_that_waits_for_room_is_handed_back_by_a_stopped_worker(
     assert again.number == 2
 
 
+@guards(
+    "services/supervisor/muster_supervisor/intake.py",
+    "await note_returned(self._resources.bus, self._resources.team.team, delivery)  # stopped before",
+    rule="I12",
+    replace="raise  # stopped before",
+    seconds=30,
+)
 async def test_a_request_that_waits_to_be_refused_is_handed_back_by_a_stopped_supervisor(
     patient_muster: Muster,
 ) -> None:
@@ -91,6 +133,7 @@ async def test_a_request_that_waits_to_be_refused_is_handed_back_by_a_stopped_su
     assert again.number == 2
 
 
+@guards("services/supervisor/muster_supervisor/intake.py", "await bus.store(", rule="I12")
 async def test_a_request_that_was_only_handed_back_unseen_is_no_poison(patient_muster: Muster) -> None:
     muster = patient_muster
     request = await muster.submit([{"id": "a"}])
@@ -107,6 +150,7 @@ async def test_a_request_that_was_only_handed_back_unseen_is_no_poison(patient_m
     assert (await muster.answer(request)).status is AnswerStatus.DONE
 
 
+@guards("services/worker/muster_worker/events.py", "await self.handed_back(delivery, attempt)", rule="I12")
 async def test_a_task_that_was_only_handed_back_unseen_is_no_poison(patient_muster: Muster) -> None:
     muster = patient_muster
     await put_task(muster, task_of("t"))
@@ -122,6 +166,12 @@ async def test_a_task_that_was_only_handed_back_unseen_is_no_poison(patient_must
     assert [result.status for result in await muster.results("r1")] == [ResultStatus.DONE]
 
 
+@guards(
+    "libs/bus/muster_bus/service.py",
+    "async with asyncio.timeout(seconds):",
+    rule="I12",
+    replace="async with asyncio.timeout(None):",
+)
 async def test_a_step_of_a_stop_that_hangs_or_breaks_does_not_keep_the_next_from_being_done() -> None:
     async def breaks() -> None:
         raise RuntimeError("a bug")

@@ -7,6 +7,7 @@ import pytest
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import Answer, AnswerStatus, PlanRecorded
+from tests.guards import guards
 from tests.harness import Muster
 
 DIAMOND = [
@@ -17,6 +18,22 @@ DIAMOND = [
 ]
 
 
+@guards(
+    "services/supervisor/muster_supervisor/run.py",
+    "self.slot_released.set()  # what follows",
+    rule="I1",
+    replace=(
+        'await owner.bus.nc.publish(owner.lease.reply, b"+ACK"); await owner.bus.flush(); '
+        "self.slot_released.set()  # what follows"
+    ),
+    case="before:plan",
+)
+@guards(
+    "services/supervisor/muster_supervisor/run.py",
+    "owner.in_background(lambda: publish_again(owner))",
+    rule="I1",
+    case="after:reserved",
+)
 @pytest.mark.parametrize(
     "step",
     [
@@ -132,6 +149,11 @@ async def test_the_same_id_with_another_body_is_an_error_and_the_first_answer_st
     assert any("was used before for another request" in error for error in errors)
 
 
+@guards(
+    "services/supervisor/muster_supervisor/run.py",
+    "if reason := poison_reason(owner.state, owner.delivery.number, is_read=True):",
+    rule="I1",
+)
 async def test_a_request_that_kills_its_supervisor_every_time_is_answered_as_poison(muster: Muster) -> None:
     request = await muster.submit([{"id": "a"}])
     for number in range(3):
@@ -145,6 +167,7 @@ async def test_a_request_that_kills_its_supervisor_every_time_is_answered_as_poi
     assert "poison" in answer.text
 
 
+@guards("services/supervisor/muster_supervisor/run.py", "await owner.record_survival()", rule="I1", seconds=30)
 async def test_a_supervisor_that_hangs_again_and_again_makes_no_poison_of_what_it_attends(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
@@ -162,6 +185,7 @@ async def test_a_supervisor_that_hangs_again_and_again_makes_no_poison_of_what_i
     assert (await muster.answer(request)).status is AnswerStatus.DONE
 
 
+@guards("services/worker/muster_worker/history.py", "if await is_poison(self._bus, task, delivery):", rule="I1")
 async def test_a_task_that_kills_its_worker_every_time_fails_and_its_neighbour_goes_on(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     request = await muster.submit([{"id": "bomb", "orders": {"die": True}}, {"id": "good", "tag": "second"}])

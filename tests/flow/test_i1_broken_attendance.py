@@ -8,6 +8,7 @@ from muster_protocol.messages import AnswerStatus, PlanRecorded, ResultStatus
 from muster_protocol.plan import Plan, TaskSpec
 from muster_supervisor.steps.answer import refuse
 from tests.flow.in_process import connected, owner_of, put_result, supervising
+from tests.guards import guards
 from tests.harness import Muster
 from tests.unit.protocol.log_builder import reserved
 
@@ -33,6 +34,13 @@ class Buggy:
         raise AssertionError(ask)
 
 
+@guards(
+    "services/supervisor/muster_supervisor/intake.py",
+    '            log.exception("… request %s: supervising it failed: %r", request_id, error)\n'
+    "            run.owner.lease.drop()",
+    rule="I1",
+    replace="            return",
+)
 async def test_a_request_whose_attendance_breaks_is_taken_again(muster: Muster) -> None:
     async with supervising(muster, Buggy()):
         request = await muster.submit([{"id": "a"}])
@@ -58,6 +66,12 @@ async def test_a_bug_beside_the_loop_ends_the_attendance_as_one_in_it_does(muste
             owner.check()
 
 
+@guards(
+    "services/supervisor/muster_supervisor/steps/answer.py",
+    "seconds <= 0 or step.is_plain or",
+    rule="I1",
+    replace="seconds <= 0 or",
+)
 async def test_poison_is_answered_from_the_log_and_not_by_the_model_that_may_be_the_poison(muster: Muster) -> None:
     plan = Plan(tasks=tuple(TaskSpec(id=name, description="{}", tag="scripted") for name in ("a", "b")))
     async with connected(muster, "s1") as bus:

@@ -16,12 +16,14 @@ from muster_protocol.plan import Plan, TaskSpec
 from muster_supervisor.decide import GiveAnswer
 from muster_supervisor.steps.answer import give_answer
 from tests.flow.in_process import connected, owner_of, put_result
+from tests.guards import guards
 from tests.harness import Muster
 from tests.unit.protocol.log_builder import reserved
 
 PLAN = {"tasks": [{"id": "a", "description": "{}", "tag": "scripted"}]}
 
 
+@guards("libs/bus/muster_bus/telemetry.py", "if _TRACEPARENT.fullmatch(given):", rule="I1", replace="if given:")
 async def test_a_trace_that_is_none_is_not_copied_into_every_message(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
@@ -33,6 +35,7 @@ async def test_a_trace_that_is_none_is_not_copied_into_every_message(muster: Mus
     assert answer.status is AnswerStatus.DONE
 
 
+@guards("services/supervisor/muster_supervisor/intake.py", "if may_be_poison(delivery.number):", rule="I1")
 async def test_a_body_that_kills_whoever_reads_it_is_answered_as_poison_unread(muster: Muster) -> None:
     request = await muster.submit([{"id": "a"}])
     for number in range(3):
@@ -46,6 +49,20 @@ async def test_a_body_that_kills_whoever_reads_it_is_answered_as_poison_unread(m
     assert "poison" in answer.text
 
 
+@guards(
+    "libs/protocol/muster_protocol/messages/log.py",
+    "    seconds: float = Field(default=0.0, ge=0, le=MOST)",
+    rule="I1",
+    replace="    seconds: float = 0.0",
+    case="more0",
+)
+@guards(
+    "libs/protocol/muster_protocol/messages/base.py",
+    "    usd: float = Field(default=0.0, ge=0, le=MOST)",
+    rule="I1",
+    replace="    usd: float = Field(default=0.0, ge=0)",
+    case="more1",
+)
 @pytest.mark.parametrize("more", [{"seconds": 1e308}, {"usage": {"usd": 1e308, "model_calls": 1}}])
 async def test_numbers_that_add_up_to_more_than_a_number_can_say_are_refused(
     muster: Muster, more: dict[str, Any]
@@ -63,6 +80,12 @@ async def test_numbers_that_add_up_to_more_than_a_number_can_say_are_refused(
     assert len(await muster.errors()) == 2
 
 
+@guards(
+    "services/supervisor/muster_supervisor/steps/answer.py",
+    'known.state.request_hash in ("", request_hash):',
+    rule="I1",
+    replace="not known.state.request_hash:",
+)
 async def test_a_request_that_its_next_owner_finds_invalid_is_answered_all_the_same(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     request = await muster.submit([{"id": "a"}], deadline_seconds=7200)
@@ -91,6 +114,12 @@ async def test_a_map_that_would_become_gigabytes_is_refused_by_its_field(muster:
     assert "map: unfolds to 40,000,700 characters" in answer.text
 
 
+@guards(
+    "services/supervisor/muster_supervisor/steps/answer.py",
+    "if draft.is_cut:\n                raise",
+    rule="I1",
+    replace=("if draft.output is None:\n                raise"),
+)
 async def test_reasons_that_are_together_too_long_for_a_message_are_cut_in_the_answer(
     muster: Muster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,6 +147,12 @@ async def test_reasons_that_are_together_too_long_for_a_message_are_cut_in_the_a
     assert all(0 < len(task.reason or "") <= 200 for task in answer.tasks)
 
 
+@guards(
+    "services/supervisor/muster_supervisor/control.py",
+    "reason = control.body.reason[:MAX_REASON]",
+    rule="I1",
+    replace="reason = control.body.reason",
+)
 async def test_a_cancel_with_a_long_reason_is_a_cancel(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     request = await muster.submit([{"id": "a"}])
@@ -130,6 +165,12 @@ async def test_a_cancel_with_a_long_reason_is_a_cancel(muster: Muster) -> None:
     assert len(answer.gaps[0]) == 2000
 
 
+@guards(
+    "libs/bus/muster_bus/reports.py",
+    "request_id=subjects.as_id(request_id) if request_id else None",
+    rule="I1",
+    replace="request_id=request_id",
+)
 async def test_a_bad_task_with_a_long_request_id_is_reported_and_gone(muster: Muster) -> None:
     await muster.start("worker", "w1")
 

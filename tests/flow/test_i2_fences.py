@@ -11,6 +11,7 @@ from muster_supervisor.owner import LeaseLost, Owner, Superseded
 from muster_supervisor.run import Run
 from muster_testing import until
 from tests.flow.in_process import connected, delivery_of, owner_of
+from tests.guards import guards
 from tests.harness import Muster
 from tests.unit.protocol.log_builder import answer, planned, task
 
@@ -26,6 +27,12 @@ async def lost(owner: Owner) -> None:
     await until(lambda: not owner.lease.is_held, "the lease ran out")
 
 
+@guards(
+    "services/supervisor/muster_supervisor/owner.py",
+    "            raise Superseded\n        if not self.lease.is_held:\n            raise LeaseLost",
+    rule="I2",
+    replace="            raise Superseded",
+)
 async def test_an_owner_whose_lease_ran_out_writes_nothing(muster: Muster) -> None:
     async with connected(muster, "here") as bus:
         owner = owner_of(muster, bus, 1, ack_wait=0.5)
@@ -40,6 +47,20 @@ async def test_an_owner_whose_lease_ran_out_writes_nothing(muster: Muster) -> No
     assert len(await muster.log("r1")) == 1
 
 
+@guards(
+    "services/supervisor/muster_supervisor/owner.py",
+    "        if not self.lease.is_held:\n            raise LeaseLost\n        if not await self.log.compare_and_set(",
+    rule="I2",
+    replace="        if not await self.log.compare_and_set(",
+    case="take_first",
+)
+@guards(
+    "services/supervisor/muster_supervisor/owner.py",
+    "        if not self.lease.is_held:\n            raise LeaseLost\n        self.term = await",
+    rule="I2",
+    replace="        self.term = await",
+    case="take",
+)
 @pytest.mark.parametrize("way", [Owner.take_first, Owner.take])
 async def test_a_request_whose_lease_ran_out_is_not_taken(
     muster: Muster, way: Callable[[Owner], Awaitable[object]]
@@ -54,6 +75,7 @@ async def test_a_request_whose_lease_ran_out_is_not_taken(
     assert await muster.log("r1") == []
 
 
+@guards("services/supervisor/muster_supervisor/owner.py", "if self.term and self.state.term != self.term:", rule="I2")
 async def test_an_owner_that_saw_its_successor_writes_nothing(muster: Muster) -> None:
     async with connected(muster, "here") as bus, connected(muster, "next") as other:
         owner, successor = owner_of(muster, bus, 1), owner_of(muster, other, 2)
@@ -70,6 +92,7 @@ async def test_an_owner_that_saw_its_successor_writes_nothing(muster: Muster) ->
     assert len(await muster.log("r1")) == 2
 
 
+@guards("services/supervisor/muster_supervisor/run.py", "await self._check_not_stale()", rule="I2")
 async def test_a_delivery_that_lay_in_the_socket_of_a_hung_owner_takes_nothing_from_its_successor(
     muster: Muster,
 ) -> None:
@@ -90,6 +113,12 @@ async def test_a_delivery_that_lay_in_the_socket_of_a_hung_owner_takes_nothing_f
     assert await takes(muster) == [("here", 1), ("next", 3)]
 
 
+@guards(
+    "libs/protocol/muster_protocol/fold/rules.py",
+    "return by_owner and state.answer is None and (",
+    rule="I2",
+    replace="return by_owner and (",
+)
 def test_of_two_answers_the_first_counts() -> None:
     journal = planned(task("t"))
 

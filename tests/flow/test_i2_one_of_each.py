@@ -3,6 +3,7 @@
 import signal
 
 from muster_protocol.messages import Answer, AnswerStatus, PlanRecorded, Taken
+from tests.guards import guards
 from tests.harness import Muster
 
 
@@ -29,6 +30,7 @@ async def test_a_supervisor_paused_past_its_lease_writes_nothing_that_counts(mus
     assert (given.term, given.sender) == (state.term, f"supervisor/{state.owner}")  # s2, unless that hung as well
 
 
+@guards("services/supervisor/muster_supervisor/intake.py", "run.on_redelivery(delivery)", rule="I2")
 async def test_a_lone_supervisor_paused_past_its_lease_goes_on_without_a_second_run(muster: Muster) -> None:
     await muster.start("worker", "w1")
     await muster.start("supervisor", "s1")

@@ -9,9 +9,19 @@ from muster_protocol.messages import AnswerStatus, ResultStatus
 from muster_worker.history import is_done_already
 from tests.bus.broker_tools import Recorder
 from tests.flow.in_process import put_result, task_of
+from tests.guards import guards
 from tests.harness import Muster
 
 
+@guards(
+    "services/worker/muster_worker/history.py", "if is_suspect and await is_done_already(self._bus, task):", rule="I3"
+)
+@guards(
+    "services/worker/muster_worker/attempt.py",
+    "seconds = time.monotonic() - began",
+    rule="I3",
+    replace="seconds = time.monotonic() - began; self.delivery.lease.ack()",
+)
 async def test_a_worker_killed_between_result_and_ack_does_not_make_the_task_run_again(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1", die_at="before:ack")
@@ -51,6 +61,12 @@ async def test_a_task_stored_again_after_a_broker_restart_is_recognised_though_i
     assert muster.executions(request)["a"] == 1
 
 
+@guards(
+    "services/worker/muster_worker/history.py",
+    "return is_again or is_forgotten or is_old",
+    rule="I3",
+    replace="return is_again or is_old",
+)
 async def test_a_task_that_a_restarted_broker_delivers_a_moment_later_is_recognised(patient_muster: Muster) -> None:
     muster = patient_muster
     await muster.start("supervisor", "s1")
@@ -74,6 +90,12 @@ async def test_a_task_that_a_restarted_broker_delivers_a_moment_later_is_recogni
     assert muster.executions(request)["a"] == 1
 
 
+@guards(
+    "services/worker/muster_worker/history.py",
+    "return is_again or is_forgotten or is_old",
+    rule="I3",
+    replace="return is_again or is_forgotten",
+)
 async def test_a_worker_that_hung_with_a_task_in_its_socket_does_not_do_what_a_peer_has_done(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1", "--role", "second", "--slots", "1")
@@ -105,6 +127,13 @@ async def _delivered_to_a_hanging_worker(muster: Muster) -> str:
     raise AssertionError("no pull of w1 was open when it was stopped")
 
 
+@guards(
+    "services/worker/muster_worker/history.py",
+    "task.reserved_sequence, from_leader=True",
+    rule="I3",
+    replace="task.reserved_sequence",
+)
+@guards("libs/bus/muster_bus/read.py", "if from_leader:", rule="fresh-read")
 async def test_whether_a_task_is_done_is_asked_of_the_leader_of_its_log(muster: Muster) -> None:
     """A replica that lags would say no, and the task would run again."""
     asked = await Recorder.on(muster.bus, "$JS.API.STREAM.MSG.GET.RESULTS")

@@ -4,6 +4,7 @@ import time
 
 from muster_protocol import subjects
 from muster_protocol.messages import AnswerStatus
+from tests.guards import guards
 from tests.harness import LEASE_SECONDS, Muster
 
 
@@ -55,6 +56,7 @@ async def test_a_request_that_waited_past_its_deadline_is_answered_at_once(muste
     assert muster.executions(request) == {}
 
 
+@guards("services/supervisor/muster_supervisor/steps/expire.py", "await owner.append(result)", rule="I4")
 async def test_an_attempt_without_a_result_by_its_timeout_is_failed_by_the_owner(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
 

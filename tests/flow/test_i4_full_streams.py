@@ -4,6 +4,7 @@ import time
 
 from muster_protocol.fold import TaskPhase
 from muster_protocol.messages import AnswerStatus
+from tests.guards import guards
 from tests.harness import LEASE_SECONDS, Muster
 
 SLACK = LEASE_SECONDS + 2.0
@@ -14,6 +15,12 @@ async def fill(muster: Muster, stream: str, subject: str) -> None:
     await muster.leave_room_for(stream, messages=1)
 
 
+@guards(
+    "services/supervisor/muster_supervisor/steps/expire.py",
+    'owner.in_background(lambda: abort_attempts(owner, ((step.task_id, step.attempt),), "its timeout was reached"))',
+    rule="I4",
+    replace='await abort_attempts(owner, ((step.task_id, step.attempt),), "its timeout was reached")',
+)
 async def test_attempts_that_expire_while_control_is_full_do_not_cost_the_deadline(muster: Muster) -> None:
     await fill(muster, "CONTROL", "control.another")
     await muster.start("supervisor", "s1")
@@ -27,6 +34,7 @@ async def test_attempts_that_expire_while_control_is_full_do_not_cost_the_deadli
     assert {task.reason for task in answer.tasks} == {f"t{n} gave no result within 1 s" for n in range(30)}
 
 
+@guards("libs/bus/muster_bus/reports.py", "if self._late:", rule="I4")
 async def test_entries_that_cannot_be_reported_while_errors_is_full_do_not_cost_the_deadline(muster: Muster) -> None:
     await fill(muster, "ERRORS", "errors")
     await muster.start("supervisor", "s1")
@@ -41,6 +49,12 @@ async def test_entries_that_cannot_be_reported_while_errors_is_full_do_not_cost_
     assert time.monotonic() - began < 5 + SLACK
 
 
+@guards(
+    "services/supervisor/muster_supervisor/steps/dispatch.py",
+    "owner.in_background(lambda: publish(owner, ours))",
+    rule="I5",
+    replace="await publish(owner, ours)",
+)
 async def test_a_task_that_no_stream_takes_holds_up_no_other(muster: Muster) -> None:
     team = muster.folder / "team.yaml"
     newcomer = '  - {name: newcomer, run: "muster_testing.roles:scripted"}\nlimits:'  # in the team, and not provisioned
@@ -80,6 +94,13 @@ async def test_a_full_object_store_is_waited_for_by_the_task_that_needs_it_alone
     assert "supervising it failed" not in muster.service_log("s1")
 
 
+@guards(
+    "services/supervisor/muster_supervisor/run.py",
+    "return task_id in self.owner.publishing",
+    rule="I4",
+    replace="return False",
+    seconds=30,
+)
 async def test_a_task_that_waits_for_room_loses_no_attempt_meanwhile(muster: Muster) -> None:
     await muster.publish("tasks.second", b"{}", None)
     await muster.leave_room_for("TASKS", messages=1)
@@ -95,6 +116,12 @@ async def test_a_task_that_waits_for_room_loses_no_attempt_meanwhile(muster: Mus
     assert (await muster.answer(request)).status is AnswerStatus.DONE
 
 
+@guards(
+    "services/supervisor/muster_supervisor/steps/dispatch.py",
+    "stored = await _while_ours(owner, _stored(owner, outgoing))",
+    rule="I4",
+    replace="stored = await _while_ours(owner, owner.bus.store_all([message for _, _, message in outgoing]))",
+)
 async def test_a_task_that_the_broker_refuses_for_good_has_failed_and_its_neighbours_go_on(muster: Muster) -> None:
     js = muster.bus.nc.jetstream(timeout=5)
     config = (await js.stream_info("TASKS")).config

@@ -12,12 +12,27 @@ from muster_protocol.messages import AnswerStatus, ResultStatus
 from muster_supervisor.decide import GiveAnswer, MakePlan, due
 from muster_testing import until_asked
 from tests.flow.in_process import Silent, connected, owner_of, put_result, put_task, supervising, task_of
+from tests.guards import guards
 from tests.harness import LEASE_SECONDS, Muster
 
 WAITING = 70  # more than a supervisor takes at once
 SECONDS = 4.0  # a tenth of it is kept for the answer, and the results must be there by then
 
 
+@guards(
+    "services/supervisor/muster_supervisor/steps/plan.py",
+    "async with asyncio.timeout(owner.seconds_left()), _model_slot(owner):",
+    rule="I4",
+    replace="async with asyncio.timeout(None), _model_slot(owner):",
+    case="planning",
+)
+@guards(
+    "services/supervisor/muster_supervisor/steps/answer.py",
+    "async with asyncio.timeout(seconds), owner.resources.model_slots:",
+    rule="I4",
+    replace="async with asyncio.timeout(None), owner.resources.model_slots:",
+    case="composing",
+)
 @pytest.mark.parametrize("when", ["planning", "refining", "composing"])
 async def test_a_model_that_never_answers_holds_no_answer_up(muster: Muster, when: str) -> None:
     async with supervising(muster, Silent()):
@@ -42,6 +57,12 @@ async def test_a_model_that_never_answers_holds_no_answer_up(muster: Muster, whe
     )
 
 
+@guards(
+    "services/supervisor/muster_supervisor/owner.py",
+    "(last_moment(self.state) or self.deadline)",
+    rule="I4",
+    replace="(self._deadline - 5.0)",
+)
 async def test_the_owner_of_a_request_that_waited_long_has_time_for_as_long_as_it_is_told_to_work(
     muster: Muster,
 ) -> None:
@@ -56,6 +77,12 @@ async def test_the_owner_of_a_request_that_waited_long_has_time_for_as_long_as_i
         await owner.close()
 
 
+@guards(
+    "services/supervisor/muster_supervisor/steps/plan.py",
+    "owner.resources.model_slots if owner.request.text is not None else nullcontext()",
+    rule="I4",
+    replace="owner.resources.model_slots",
+)
 async def test_requests_that_wait_for_a_model_hold_up_none_that_needs_it_not(muster: Muster) -> None:
     await muster.start("worker", "w1")
     async with supervising(muster, Silent()):
@@ -86,6 +113,7 @@ async def test_what_was_said_on_control_is_not_read_again_with_each_word_that_fo
         assert supervisor.bus.nc.stats["in_msgs"] - before < 3000  # from the beginning each time it would be 5,000
 
 
+@guards("services/supervisor/muster_supervisor/run.py", "self.slot_released.set()  # what follows waits", rule="I4")
 async def test_requests_that_wait_for_workers_keep_no_other_from_being_answered(muster: Muster) -> None:
     async with supervising(muster, choose_model("offline", {})):
         for _ in range(WAITING):
@@ -97,6 +125,7 @@ async def test_requests_that_wait_for_workers_keep_no_other_from_being_answered(
     assert "deadline" in answer.text
 
 
+@guards("services/worker/muster_worker/history.py", "if now >= task.deadline:", rule="I4")
 async def test_a_task_that_comes_after_its_deadline_is_settled_without_work(muster: Muster) -> None:
     await muster.start("worker", "w1")
 

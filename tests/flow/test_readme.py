@@ -1,12 +1,15 @@
-"""What the papers show is run as it stands: the README's two clients, and every example of docs/extending.md."""
+"""What the papers show is run as it stands: the README's team, the clients, and every example of docs/extending.md."""
 
 import json
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Generator
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -15,6 +18,7 @@ from tests.harness import ROOT
 
 LIMIT_SECONDS = 60
 SHOWN_ADDRESS = "nats://127.0.0.1:4222"
+SHOWN_HTTP = "http://127.0.0.1:8080"
 
 
 def text_of(name: str) -> str:
@@ -43,6 +47,10 @@ def dialogues(name: str) -> list[tuple[str, str]]:
 
 def address(here: Here) -> str:
     return json.loads((here.folder / ".muster" / "address.json").read_text())["nats_url"]
+
+
+def http_address(here: Here) -> str:
+    return json.loads((here.folder / ".muster" / "address.json").read_text())["http_url"]
 
 
 def python(here: Here, *words: str) -> subprocess.CompletedProcess[str]:
@@ -77,7 +85,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Generator[Here]:
 
 
 def test_six_lines_of_nats_py_ask_and_read_the_answer_from_the_stream(cloud: Here):
-    (code,) = [block for block in blocks("README.md", "python") if "import nats" in block or ", nats" in block]
+    (code,) = [block for block in blocks("docs/clients.md", "python") if "import nats" in block or ", nats" in block]
 
     ran = python(cloud, "-c", code.replace(SHOWN_ADDRESS, address(cloud)))
 
@@ -85,9 +93,9 @@ def test_six_lines_of_nats_py_ask_and_read_the_answer_from_the_stream(cloud: Her
     assert ran.stdout.startswith("# Compare AWS and Azure")
 
 
-def test_the_python_client_of_the_readme_prints_what_the_readme_says(cloud: Here):
-    (code,) = [block for block in blocks("README.md", "python") if "muster_client" in block]
-    (shown,) = [block for block in blocks("README.md", "text") if block.startswith("aws done")]
+def test_the_python_client_prints_what_the_page_says(cloud: Here):
+    (code,) = [block for block in blocks("docs/clients.md", "python") if "muster_client" in block]
+    (shown,) = [block for block in blocks("docs/clients.md", "text") if block.startswith("aws done")]
 
     ran = python(cloud, "-c", code.replace(SHOWN_ADDRESS, address(cloud)))
 
@@ -101,7 +109,7 @@ def same(printed: str) -> list[str]:
     return [*sorted(lines[:2]), *lines[2:]]
 
 
-def test_a_bare_publish_is_found_by_the_id_that_the_readme_gives(cloud: Here):
+def test_a_bare_publish_is_found_by_the_id_that_the_page_gives(cloud: Here):
     publish = (
         "import asyncio, hashlib, json, nats\n"
         "async def main():\n"
@@ -119,6 +127,74 @@ def test_a_bare_publish_is_found_by_the_id_that_the_readme_gives(cloud: Here):
     assert request_id in [
         request.get("request_id") or request["id"] for request in listed["requests"] + listed["ended"]
     ]
+
+
+def test_curl_prints_what_the_page_says(cloud: Here):
+    calls = [(command, printed) for command, printed in dialogues("docs/clients.md") if command.startswith("curl ")]
+    (shown_id,) = {found for command, _ in calls for found in re.findall(r"[0-9a-f]{16}", command)}
+    request_id = shown_id
+
+    for command, printed in calls:
+        said = curl(cloud, command.replace(shown_id, request_id), len(printed.splitlines()))
+        if " -d " in command:
+            request_id = json.loads(said)["id"]
+
+        assert without_values(said.replace(request_id, shown_id)).startswith(without_values(printed.rstrip("…\n ,")))
+
+
+def curl(here: Here, command: str, lines: int) -> str:
+    """The first lines of what curl would print; it is not on every machine."""
+    words = shlex.split(command)
+    url = next(word for word in words if word.startswith("http"))
+    body = words[words.index("-d") + 1].encode() if "-d" in words else None
+    headers = dict([words[words.index("-H") + 1].split(": ")]) if "-H" in words else {}
+    request = Request(url.replace(SHOWN_HTTP, http_address(here)), data=body, headers=headers)
+    with urlopen(request, timeout=LIMIT_SECONDS) as response:
+        return "".join(response.readline().decode() for _ in range(lines))
+
+
+def without_values(text: str) -> str:
+    """Without instances, times and places in the stream, which differ."""
+    return re.sub(r"(?<=\bid: )\d+|\d+\.\d+|(?<=[/\"])[0-9a-f]{4}(?=\")", "N", text)
+
+
+def test_the_team_of_the_readme_answers_the_question_of_the_readme(tmp_path: Path):
+    here = Here(tmp_path)
+    (tmp_path / "team.yaml").write_text(files("README.md")["team.yaml"], encoding="utf-8")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    ((ask, printed),) = [(command, printed) for command, printed in dialogues("README.md") if " ask " in command]
+
+    with here.up() as (_, said):
+        asked = here.run(*shlex.split(ask)[1:])
+        status = here.run("status")
+
+    assert "team clouds with researcher, analyst, writer" in said
+    assert asked.returncode == 0, asked.stderr
+    for line in shown_lines(printed):
+        assert line in asked.stdout.splitlines()
+    assert [words.split() for words in status.stdout.splitlines() if words.startswith("no open")] == [
+        ["no", "open", "request"]
+    ]
+
+
+def shown_lines(printed: str) -> list[str]:
+    return [line for line in printed.splitlines() if line.strip() != "…"]
+
+
+def test_the_demo_prints_the_lines_that_the_readme_shows(tmp_path: Path):
+    (shown,) = [printed for command, printed in dialogues("README.md") if command == "make demo"]
+    here = Here(tmp_path)
+
+    ran = here.run("demo")
+
+    assert ran.returncode == 0, ran.stderr
+    said = {without_times(line) for line in (ran.stdout + ran.stderr).splitlines()}
+    assert {without_times(line) for line in shown.splitlines()} <= said
+
+
+def without_times(line: str) -> str:
+    """Which of the two workers gets a task differs too."""
+    return re.sub(r"\d+\.\d", "N", re.sub(r"worker-[12]", "worker", line)).strip()
 
 
 @pytest.mark.parametrize(("command", "printed"), dialogues("docs/extending.md"))

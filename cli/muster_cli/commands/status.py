@@ -105,10 +105,11 @@ def _show_overview(out: Console, overview: Overview) -> None:
     if overview.open_count > len(overview.open):
         out.print(f"… and {overview.open_count - len(overview.open)} older ones", style="dim")
     if overview.ended:
-        table = _table("ended request", "status", "tasks done", "seconds")
+        table = _table("ended request", "tasks done", "seconds", "how it ended")
         for ended in overview.ended:
-            table.add_row(ended.id, ended.status.value, str(ended.done), f"{ended.seconds or 0:.1f}")
-        out.print(table)
+            standing = Standing(ended.status, ended.reason)
+            table.add_row(ended.id, str(ended.done), f"{ended.seconds or 0:.1f}", str(standing))
+        out.print(table, highlight=False)
 
 
 def _short(text: str, limit: int = 40) -> str:

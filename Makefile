@@ -52,7 +52,7 @@ bench: install
 	@$(RUN)/python -m bench $(ARGS)
 
 mutate: install
-	@$(RUN)/python scripts/mutate.py $(ARGS)
+	@$(RUN)/python -m scripts.mutate $(ARGS)
 
 chaos: install
 	@$(RUN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES)

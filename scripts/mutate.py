@@ -1,11 +1,14 @@
-"""Take each guarding line of tests/guards.toml away in turn and expect red: `python scripts/mutate.py [--only RULE]`.
+"""Take each line that a test guards away in turn and expect that test to fail.
 
-It works on a copy of the tree, so the tree itself is never broken. A mutant is red when a named test fails or hangs;
-one that cannot be imported, or whose tests do not exist, is an error of its guard.
+    python -m scripts.mutate [--only RULE] [--tests PREFIX] [--jobs N]
+
+A test says beside itself which line it guards (`@guards`, see tests/guards.py). The lines are removed in a copy of the
+tree, so the tree itself is never broken. A guard is red when its test fails without the line, and a hang counts as red.
+A changed file that cannot be imported, or a test that does not exist, is an error of the guard.
 """
 
 import argparse
-import ast
+import compileall
 import contextlib
 import importlib.util
 import itertools
@@ -19,24 +22,22 @@ import sys
 import tempfile
 import textwrap
 import time
-import tomllib
 from collections.abc import Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-GUARDS = ROOT / "tests" / "guards.toml"
-TEST_SECONDS = 12  # a test that takes longer hangs: those named take four
-HANG_SECONDS = 90.0  # … and so does one that does not even end then
-SLOW_TEST_SECONDS = 60  # unless nothing was changed: then it has all the time it needs
-WHOLE_SECONDS = 600.0  # for all tests together, before anything is changed
-END_SECONDS = 10.0  # to put its brokers and services away after that
-PASSED, FAILED, NOT_IMPORTED = 0, 1, 99
-HUNG = "nothing came within"
+from scripts.guarded_lines import ROOT, Guard, mutated, read_guards
 
-# Imports the mutant first: a test's red must not be that of a file that does not even load, or is not the mutant.
+HANG_SECONDS = 90.0  # the limit of the whole run of one guard, for a test that its own limit does not end
+SLOW_TEST_SECONDS = 60  # the limit of a test while nothing is changed
+WHOLE_SECONDS = 600.0  # the limit of all tests together while nothing is changed
+END_SECONDS = 10.0  # for a run that was interrupted to stop its brokers and services
+PASSED, FAILED, NOT_IMPORTED = 0, 1, 99
+HUNG = "the run did not end within"
+
+# Imports the changed file first: a test must not fail because that file cannot be loaded, or pass on another one.
 RUNNER = f"""
 import importlib, sys, traceback
 try:
@@ -51,115 +52,67 @@ sys.exit(pytest.main(sys.argv[2:]))
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """A line that guards a rule, and the tests that say so when it is gone."""
-
-    rule: str
-    file: str
-    line: str
-    replace: str | None
-    tests: tuple[str, ...]
-    seconds: int
-
-    @property
-    def module(self) -> str:
-        """`libs/bus/muster_bus/log.py` is imported as `muster_bus.log`."""
-        parts = Path(self.file).with_suffix("").parts
-        return ".".join(parts[next(n for n, part in enumerate(parts) if part.startswith("muster_")) :])
-
-
 class Verdict(StrEnum):
     RED = "red"
-    HANG = "hang"  # as good as red
+    HANG = "hang"  # counts as red
     GREEN = "GREEN"
     ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What became of one run of tests."""
+class Outcome:
+    """How one run of tests ended."""
 
     verdict: Verdict
     seconds: float
-    said: str
-
-
-def read_guards(path: Path) -> list[Guard]:
-    """The list, in its order."""
-    found = tomllib.loads(path.read_text(encoding="utf-8"))["guard"]
-    return [
-        Guard(g["rule"], g["file"], g["line"], g.get("replace"), tuple(g["tests"]), g.get("seconds", TEST_SECONDS))
-        for g in found
-    ]
-
-
-def mutated(source: str, guard: Guard) -> str:
-    """The source without the guard: its text replaced, or the whole statement that begins in its line left out."""
-    if (count := source.count(guard.line)) != 1:
-        raise ValueError(f"{guard.file} has {count} times, not once: {guard.line}")
-    if guard.replace is not None:
-        changed = source.replace(guard.line, guard.replace)
-    else:
-        changed = _without_statement(source, source[: source.index(guard.line)].count("\n") + 1)
-    ast.parse(changed, guard.file)
-    return changed
-
-
-def _without_statement(source: str, number: int) -> str:
-    found = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt) and node.lineno == number]
-    if len(found) != 1:
-        raise ValueError(f"no statement begins in line {number}: say what the line becomes")
-    statement = found[0]
-    lines = source.splitlines(keepends=True)
-    lines[number - 1 : statement.end_lineno] = [f"{' ' * statement.col_offset}pass\n"]
-    return "".join(lines)
+    output: str
 
 
 def copy_tree(target: Path) -> None:
-    """Everything that is or could be committed, as it is now."""
+    """Everything that is or could be committed, as it is now, with byte code so that each run starts faster."""
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     for name in filter(None, names.split("\0")):
         if (ROOT / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, target / name)
+    compileall.compile_dir(target, quiet=1)
 
 
-class DemoEnvironment:
-    """The copy in which the mutants run."""
+class TreeCopy:
+    """A copy of the tree in which one guard at a time is tried."""
 
     def __init__(self, folder: Path) -> None:
         self._tree = folder / "tree"
         self._tests = folder / "tests"
         copy_tree(self._tree)
         packages = [*self._tree.glob("libs/*"), *self._tree.glob("services/*"), self._tree / "cli"]
-        # Before the packages that are installed from the tree itself, here and in every process that a test starts.
+        # Found before the packages that are installed from the tree itself, also by each process that a test starts.
         path = os.pathsep.join(str(root) for root in (*packages, self._tree))
         self._env = {**os.environ, "PYTHONPATH": path}
 
-    def run(self, tests: Iterable[str], guards: Iterable[Guard], test_seconds: int, seconds: float) -> Finding:
-        """Run the tests, having seen that the guarded modules are those of the copy."""
+    def run(self, tests: Iterable[str], guards: Iterable[Guard], test_seconds: int, seconds: float) -> Outcome:
+        """Run the tests, after a check that the guarded modules are imported from this copy."""
         origins = ",".join(sorted({f"{guard.module}={self._tree / guard.file}" for guard in guards}))
         options = ["-x", "-p", "no:cacheprovider", f"--timeout={test_seconds}", f"--basetemp={self._tests}"]
         command = [sys.executable, "-c", RUNNER, origins, *options, *tests]
         began = time.monotonic()
-        code, said = self._finished(command, seconds)
-        return Finding(_verdict(code, said), time.monotonic() - began, said)
+        code, output = self._execute(command, seconds)
+        return Outcome(_verdict(code, output), time.monotonic() - began, output)
 
-    def try_without(self, guard: Guard) -> Finding:
-        """Take the guard away and run its tests; the copy is whole again afterwards."""
+    def run_without(self, guard: Guard) -> Outcome:
+        """Run the guard's test without its line; the copy is restored afterwards."""
         path = self._tree / guard.file
         source = path.read_text(encoding="utf-8")
         try:
             changed = mutated(source, guard)
         except (ValueError, SyntaxError) as error:
-            return Finding(Verdict.ERROR, 0.0, str(error))
+            return Outcome(Verdict.ERROR, 0.0, str(error))
         with _written(path, changed, source):
-            return self.run(guard.tests, [guard], guard.seconds, HANG_SECONDS)
+            return self.run([guard.test], [guard], guard.seconds, HANG_SECONDS)
 
-    def _finished(self, command: list[str], seconds: float) -> tuple[int, str]:
-        """The exit code and the output; one that hangs is stopped and has failed."""
+    def _execute(self, command: list[str], seconds: float) -> tuple[int, str]:
+        """The exit code and the output; a run that hangs is stopped and counts as failed."""
         process = subprocess.Popen(
             command,
             cwd=self._tree,
@@ -191,75 +144,74 @@ def _written(path: Path, changed: str, source: str) -> Generator[None]:
 
 
 def _write(path: Path, text: str) -> None:
-    """Without its compiled form, which is believed when size and second are the same."""
+    """Write a source and remove its byte code, which Python trusts when size and second are the same."""
     path.write_text(text, encoding="utf-8")
     Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)
 
 
 def _communicated(process: "subprocess.Popen[str]", seconds: float) -> tuple[int, str]:
-    said, _ = process.communicate(timeout=seconds)
-    return process.returncode, said
+    output, _ = process.communicate(timeout=seconds)
+    return process.returncode, output
 
 
-def _verdict(code: int, said: str) -> Verdict:
+def _verdict(code: int, output: str) -> Verdict:
     if code == PASSED:
         return Verdict.GREEN
-    has_failed = re.search(r"^1 failed\b", said, re.MULTILINE)  # a hang, or pytest's last line; more may follow it
+    has_failed = re.search(r"^1 failed\b", output, re.MULTILINE)  # pytest's last line, or that of a hang
     if code != FAILED or not has_failed:
         return Verdict.ERROR
-    return Verdict.HANG if "Failed: Timeout (>" in said or HUNG in said else Verdict.RED
+    return Verdict.HANG if "Failed: Timeout (>" in output or HUNG in output else Verdict.RED
 
 
-class Stages:
-    """Several copies side by side: most of a test's time is spent on waiting."""
+class Copies:
+    """Several copies of the tree, used side by side: most of a test's time is spent on waiting."""
 
     def __init__(self, folder: Path, count: int) -> None:
-        self._free: queue.Queue[DemoEnvironment] = queue.Queue()
+        self._free: queue.Queue[TreeCopy] = queue.Queue()
         for number in range(count):
-            self._free.put(DemoEnvironment(folder / str(number)))
+            self._free.put(TreeCopy(folder / str(number)))
 
-    def whole(self, tests: list[str], guards: list[Guard]) -> Finding:
-        """All tests with all guards."""
-        with self._one() as stage:
-            return stage.run(tests, guards, SLOW_TEST_SECONDS, WHOLE_SECONDS)
+    def run_unchanged(self, tests: list[str], guards: list[Guard]) -> Outcome:
+        with self._one() as copy:
+            return copy.run(tests, guards, SLOW_TEST_SECONDS, WHOLE_SECONDS)
 
-    def tried(self, guard: Guard) -> Verdict:
-        with self._one() as stage:
-            finding = stage.try_without(guard)
+    def run_without(self, guard: Guard) -> Verdict:
+        with self._one() as copy:
+            outcome = copy.run_without(guard)
         line = guard.line.strip().splitlines()[0]
-        print(f"{finding.verdict:5} {finding.seconds:5.1f} s  {guard.rule:4} {guard.file}  {line}", flush=True)
-        if finding.verdict is Verdict.ERROR:
-            print(textwrap.indent(_tail(finding.said), "      "))
-        return finding.verdict
+        print(f"{outcome.verdict:5} {outcome.seconds:5.1f} s  {guard.rule:4} {guard.file}  {line}", flush=True)
+        if outcome.verdict is Verdict.ERROR:
+            print(textwrap.indent(_tail(outcome.output), "      "))
+        return outcome.verdict
 
     @contextlib.contextmanager
-    def _one(self) -> Generator[DemoEnvironment]:
-        stage = self._free.get()
+    def _one(self) -> Generator[TreeCopy]:
+        copy = self._free.get()
         try:
-            yield stage
+            yield copy
         finally:
-            self._free.put(stage)
+            self._free.put(copy)
 
 
 def check(guards: list[Guard], folder: Path, jobs: int) -> bool:
-    """Whether every test is green with all guards, and red without its own."""
-    tests = list(dict.fromkeys(test for guard in guards for test in guard.tests))
-    print(f"{len(guards)} guards, {len(tests)} tests; first everything as it is …", flush=True)
-    stages, began = Stages(folder, jobs), time.monotonic()
+    """Whether every test passes on the unchanged tree, and fails without the line that it guards."""
+    tests = list(dict.fromkeys(guard.test for guard in guards))
+    print(f"{len(guards)} guards, {len(tests)} tests; first with every line …", flush=True)
+    copies, began = Copies(folder, jobs), time.monotonic()
     with ThreadPoolExecutor(jobs) as pool:
-        for whole in pool.map(stages.whole, _parts(tests, jobs), itertools.repeat(guards)):
-            if whole.verdict is not Verdict.GREEN:
-                print(f"not green without any change:\n{_tail(whole.said)}")
+        for unchanged in pool.map(copies.run_unchanged, _parts(tests, jobs), itertools.repeat(guards)):
+            if unchanged.verdict is not Verdict.GREEN:
+                print(f"not green without any change:\n{_tail(unchanged.output)}")
                 return False
         print(f"green after {time.monotonic() - began:.0f} s; now without each line in turn", flush=True)
-        verdicts = list(pool.map(stages.tried, guards))
+        verdicts = list(pool.map(copies.run_without, guards))
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in Verdict)
     print(f"{counts} after {time.monotonic() - began:.0f} s")
     return all(verdict in (Verdict.RED, Verdict.HANG) for verdict in verdicts)
 
 
 def _parts(tests: list[str], count: int) -> list[list[str]]:
-    """Whole files, in turn: those that share a cluster stay together."""
+    """The tests divided by file, in turn: those that share a cluster stay together."""
     files = {test.partition("::")[0]: None for test in tests}
     parts: list[list[str]] = [[] for _ in range(count)]
     for number, file in enumerate(files):
@@ -267,19 +219,21 @@ def _parts(tests: list[str], count: int) -> list[list[str]]:
     return [part for part in parts if part]
 
 
-def _tail(said: str) -> str:
-    return "\n".join(said.splitlines()[-25:])
+def _tail(output: str) -> str:
+    return "\n".join(output.splitlines()[-25:])
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Take each guarding line away in turn and expect red.")
-    parser.add_argument("--only", metavar="RULE", help="only the guards of this rule, such as I3")
-    parser.add_argument("--jobs", type=int, default=3, help="mutants tried side by side (3)")
+    parser = argparse.ArgumentParser(description="Take each guarded line away in turn and expect its test to fail.")
+    parser.add_argument("--only", metavar="RULE", default="", help="only the guards of this rule, such as I3")
+    parser.add_argument("--tests", metavar="PREFIX", default="tests/", help="only the tests below, such as tests/bus")
+    parser.add_argument("--jobs", type=int, default=3, help="how many guards are tried side by side (3)")
     options = parser.parse_args()
-    rule: str | None = options.only
-    guards = [guard for guard in read_guards(GUARDS) if rule is None or guard.rule == rule]
+    guards = [
+        guard for guard in read_guards() if options.only in ("", guard.rule) and guard.test.startswith(options.tests)
+    ]
     if not guards:
-        parser.error(f"no guard of {rule}")
+        parser.error(f"no guard of {options.only or 'any rule'} in {options.tests}")
     with tempfile.TemporaryDirectory(prefix="muster-mutate-") as folder:
         return 0 if check(guards, Path(folder).resolve(), options.jobs) else 1
 

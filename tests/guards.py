@@ -4,8 +4,9 @@
     async def test_a_task_whose_result_is_stored_is_not_run_again(muster): ...
 
 `line` is text that occurs once in the file. Without `replace` the statement that begins there is left out, with it the
-text becomes that. `case` names one case of a parametrised test, `seconds` how long that test may take.
-`scripts/mutate.py` reads these from the source; at run time the decorator does nothing.
+text becomes that. `case` names one case of a parametrised test, `seconds` how long that test may take. The arguments
+are literals or constants of the test file, because `scripts/guarded_lines.py` reads them from the source. At run time
+the decorator does nothing.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ def guards(
     file: str, line: str, *, rule: str, replace: str | None = None, case: str = "", seconds: int = 12
 ) -> Callable[[F], F]:
     """This test fails when the line is taken away."""
-    del file, line, rule, replace, case, seconds  # for scripts/mutate.py
+    del file, line, rule, replace, case, seconds  # read from the source by scripts/guarded_lines.py
 
     def unchanged(test: F) -> F:
         return test

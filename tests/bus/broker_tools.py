@@ -119,8 +119,7 @@ def taken(instance: str = "s1", delivery: int = 1) -> Taken:
 
 def plan(goal: str = "a test") -> PlanRecorded:
     tasks = (TaskSpec(id="t1", description="look", tag="a"), TaskSpec(id="t2", description="see", tag="b"))
-    plan_entry = Plan(goal=goal, tasks=tasks)
-    return PlanRecorded(plan=plan_entry, team="default", request_hash="x", deadline=9e9, in_flight=8)
+    return PlanRecorded(plan=Plan(goal=goal, tasks=tasks), team="default", request_hash="x", deadline=9e9, in_flight=8)
 
 
 def result(task_id: str = "t1", output: str = "found", request_id: str = "r1", worker: str = "w1") -> Result:

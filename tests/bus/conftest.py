@@ -43,7 +43,7 @@ async def bus(broker: Server, connect: Connect) -> Bus:
 
 @pytest.fixture
 async def other(broker: Server, bus: Bus, connect: Connect) -> Bus:
-    """A second connection to the same node, of somebody else."""
+    """A second connection to the same node, of another service."""
     assert bus.connected.is_set()
     return await connect(broker.url, "worker", "w2")
 

@@ -65,7 +65,7 @@ async def test_a_reference_that_is_none_is_invalid(bus: Bus, reference: str):
 
 
 async def test_a_body_whose_bytes_are_replaced_while_it_is_fetched_comes_back_whole(bus: Bus, other: Bus):
-    """Storing the same body again takes the old bytes away, also from somebody who is just fetching them."""
+    """Storing the same body again removes the old bytes, also while another reader fetches them."""
     reference = await bus.bodies.put(LARGE.encode())
     await api(bus, f"STREAM.PURGE.OBJ_{BUCKET}", {"filter": f"$O.{BUCKET}.C.>"})
     fetching = asyncio.create_task(other.bodies.get(reference))

@@ -60,7 +60,7 @@ async def client(server: Server, owner: Bus) -> AsyncIterator[Client]:
         yield client
 
 
-class Owner:
+class LogWriter:
     """Writes a request's log as a supervisor and its workers would."""
 
     def __init__(self, bus: Bus, request_id: str) -> None:
@@ -120,17 +120,17 @@ async def test_an_id_that_the_caller_chose_travels_in_the_body_and_not_as_messag
 async def test_the_answer_arrives_whether_it_is_awaited_before_or_after_it_was_written(client: Client, owner: Bus):
     request_id = await client.submit(plan=PLAN)
     waiting = asyncio.create_task(client.answer(request_id, timeout=60))
-    assignment = Owner(owner, request_id)
-    await assignment.plan()
-    await assignment.result("a", "1")
-    await assignment.answer("it is 1")
+    writer = LogWriter(owner, request_id)
+    await writer.plan()
+    await writer.result("a", "1")
+    await writer.answer("it is 1")
 
     assert (await waiting).text == "it is 1"
     assert (await client.answer(request_id, timeout=60)).text == "it is 1"
 
 
 async def test_an_answer_of_a_former_owner_does_not_count(client: Client, owner: Bus):
-    former, current = Owner(owner, "r1"), Owner(owner, "r1")
+    former, current = LogWriter(owner, "r1"), LogWriter(owner, "r1")
     await former.plan()
     current.term = await current.write(
         Taken(instance="s2", delivery=2, team="default", deadline=9e9, request_hash="x", request_sequence=1)
@@ -142,13 +142,13 @@ async def test_an_answer_of_a_former_owner_does_not_count(client: Client, owner:
 
 
 async def test_results_are_those_that_count_and_end_with_the_answer(client: Client, owner: Bus):
-    assignment = Owner(owner, "r1")
-    await assignment.plan()
-    await assignment.result("a", "first")
-    await assignment.result("a", "second finisher")
-    await assignment.result("zzz", "of no task")
-    await assignment.result("b", "other")
-    await assignment.answer("done")
+    writer = LogWriter(owner, "r1")
+    await writer.plan()
+    await writer.result("a", "first")
+    await writer.result("a", "second finisher")
+    await writer.result("zzz", "of no task")
+    await writer.result("b", "other")
+    await writer.answer("done")
 
     async with asyncio.timeout(60):
         outputs = [result.output async for result in client.results("r1")]
@@ -156,31 +156,31 @@ async def test_results_are_those_that_count_and_end_with_the_answer(client: Clie
     assert outputs == ["first", "other"]
 
 
-async def test_happenings_are_the_whole_log_in_order_with_events_between(client: Client, owner: Bus):
-    assignment = Owner(owner, "r1")
-    await assignment.plan()
+async def test_updates_are_the_whole_log_in_order_with_events_between(client: Client, owner: Bus):
+    writer = LogWriter(owner, "r1")
+    await writer.plan()
     kinds: list[str] = []
-    said = Progress(request_id="r1", task_id="a", attempt=1, text="half")
+    progress = Progress(request_id="r1", task_id="a", attempt=1, text="half")
     async with asyncio.timeout(60):
         async for update in client.updates("r1"):
             kinds.append(update.body.kind)
             if isinstance(update, Entry) and update.body.kind == "reserved":
-                owner.announce(said, owner.origin("r1"))
+                owner.announce(progress, owner.origin("r1"))
             if isinstance(update, LiveEvent):
-                await assignment.result("a", "1")
-                await assignment.answer("done")
+                await writer.result("a", "1")
+                await writer.answer("done")
 
     assert kinds == ["taken", "plan", "reserved", "progress", "result", "answer"]
 
 
 async def test_garbage_in_the_log_is_reported_and_does_not_stop_a_follower(client: Client, owner: Bus):
-    assignment = Owner(owner, "r1")
-    await assignment.plan()
+    writer = LogWriter(owner, "r1")
+    await writer.plan()
     waiting = asyncio.create_task(client.answer("r1", timeout=60))
     await owner.publisher.store("results.r1", b"{", {"sender": "worker/w1", "kind": "result"})
     await owner.publisher.store("results.r1", b"{", {"sender": "worker/w1", "kind": "nonsense"})
     await owner.publisher.store("results.r1", b"no headers", {})
-    await assignment.answer("done")
+    await writer.answer("done")
 
     assert (await waiting).text == "done"
 
@@ -188,21 +188,21 @@ async def test_garbage_in_the_log_is_reported_and_does_not_stop_a_follower(clien
 async def test_the_answer_is_found_after_the_broker_was_killed_and_came_back(
     client: Client, owner: Bus, server: Server
 ):
-    assignment = Owner(owner, "r1")
-    await assignment.plan()
+    writer = LogWriter(owner, "r1")
+    await writer.plan()
     waiting = asyncio.create_task(client.answer("r1", timeout=30))
 
     server.kill()
     await server.start()
-    await assignment.answer("done")
+    await writer.answer("done")
 
     assert (await waiting).text == "done"
 
 
 async def test_the_state_is_the_fold_of_the_log(client: Client, owner: Bus):
-    assignment = Owner(owner, "r1")
-    await assignment.plan()
-    await assignment.result("a", "1")
+    writer = LogWriter(owner, "r1")
+    await writer.plan()
+    await writer.result("a", "1")
 
     state = await client.state("r1")
 
@@ -264,22 +264,22 @@ async def test_a_queued_request_of_another_client_is_waited_for(client: Client, 
         await client.answer(request_id, timeout=0.5)
 
     waiting = asyncio.create_task(client.answer(request_id, timeout=60))
-    assignment = Owner(owner, request_id)
-    await assignment.plan()
-    await assignment.answer("it is this")
+    writer = LogWriter(owner, request_id)
+    await writer.plan()
+    await writer.answer("it is this")
 
     assert (await waiting).text == "it is this"
 
 
-async def test_headers_are_heard_as_the_broker_s_own_client_hears_them(owner: Bus, server: Server):
+async def test_headers_are_read_as_nats_py_reads_them(owner: Bus, server: Server):
     plain = await nats.connect(server.url)
-    heard = [await nc.subscribe("odd") for nc in (plain, owner.nc)]
+    subscriptions = [await nc.subscribe("odd") for nc in (plain, owner.nc)]
     await plain.flush()
     await owner.nc.flush()
     headers = {"sender": "worker/w1", "Nats-Msg-Id": "a:b: c", "text": "  zwölf\t", "empty": "", "a-b_c": "é"}
     await plain.publish("odd", b"", headers=headers)
 
-    first, second = [await subscription.next_msg(60) for subscription in heard]
+    first, second = [await subscription.next_msg(60) for subscription in subscriptions]
 
     assert second.headers == first.headers
     assert second.headers is not None
@@ -287,7 +287,7 @@ async def test_headers_are_heard_as_the_broker_s_own_client_hears_them(owner: Bu
     await plain.close()
 
 
-async def test_a_broker_that_is_not_there_is_said_so(server: Server):
+async def test_a_broker_that_is_not_there_is_a_clear_error(server: Server):
     server.kill()
 
     with pytest.raises(BrokerAway, match="no NATS server answers"):

@@ -42,7 +42,7 @@ async def test_of_two_writers_of_a_plan_on_three_nodes_exactly_one_wins(nodes: l
 async def test_a_compare_and_set_whose_acknowledgement_was_lost_is_read_again(
     nodes: list[Bus], proxy_to_node: Proxy, connect: Connect
 ):
-    """The retry meets its own first try: as a duplicate or as a refusal, never as a second plan."""
+    """The retry finds its own first try: a duplicate or a refusal, never a second plan."""
     request_id = new_id()
     log = RequestLog(await connect(proxy_to_node.url), request_id)
     term = await log.append(taken())
@@ -78,9 +78,9 @@ async def test_a_read_on_a_wake_up_has_the_newest_entry(nodes: list[Bus]):
         for n in range(200):
             await follower.store(result(f"t{n}", request_id=request_id), follower.origin(request_id))
             async with asyncio.timeout(60):
-                told = await wakes.get()
+                wake_up = await wakes.get()
                 await reader.refresh()
-            assert reader.state.last_sequence == int((told.headers or {})["Nats-Sequence"])
+            assert reader.state.last_sequence == int((wake_up.headers or {})["Nats-Sequence"])
 
 
 async def test_an_append_returns_when_its_entry_is_folded_on_every_node(nodes: list[Bus]):
@@ -128,7 +128,7 @@ async def test_no_pull_ends_when_the_leader_of_its_consumer_changes(nodes: list[
 
 async def test_replicas_of_what_exists_are_raised_and_never_lowered(nodes: list[Bus]):
     bus, names = nodes[0], ["CONTROL", "KV_workers"]
-    await until_asked(lambda: verify(bus), "no node is missed")
+    await until_asked(lambda: has_all_nodes(bus), "no node is missing")
     for name in names:
         await change_stream(bus, name, num_replicas=1)
         await until_asked(lambda name=name: has_copies(bus, name, 1), f"{name} has one copy")
@@ -168,7 +168,7 @@ async def test_no_live_lease_is_lost_when_the_leader_is_killed(
     await leader.start()
 
 
-async def verify(bus: Bus) -> bool:
+async def has_all_nodes(bus: Bus) -> bool:
     """Whether every node is there: one that was just started again counts as away for some seconds."""
     cluster = (await api(bus, "STREAM.INFO.TASKS"))["cluster"]
     replicas = cluster.get("replicas", [])

@@ -1,4 +1,4 @@
-"""The embedded server starts, or says what is in its way."""
+"""The embedded server starts, or its error names the reason."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ from muster_testing import until
 from tests.bus.broker_tools import put_task
 
 
-async def test_a_port_in_use_is_an_error_in_the_servers_own_words(broker: Server, tmp_path: Path):
+async def test_a_port_in_use_is_an_error_with_the_message_of_the_server(broker: Server, tmp_path: Path):
     second = Server(tmp_path / "second", port=broker.port)
 
     with pytest.raises(Misconfigured, match=r"nats-server ended at once: .*address already in use"):
@@ -40,14 +40,14 @@ async def test_a_broker_that_cannot_be_started_again_is_tried_until_it_can(
 ):
     broker.kill()
     with socket.create_server(("127.0.0.1", broker.port)):
-        watch = supervised(keep_running(broker, 0.01), "the watch")
+        keeping = supervised(keep_running(broker, 0.01), "keeping the broker running")
         await until(lambda: "nats-server cannot be started" in caplog.text, "the first try failed")
     await until(lambda: not broker.has_ended, "it runs again")
 
     bus = await Bus.connect(broker.url, Sender("tests", "t1"))
     await bus.close()
     assert "address already in use" in caplog.text
-    watch.cancel()
+    keeping.cancel()
 
 
 async def test_a_stopped_server_leaves_its_port_and_can_be_stopped_again(tmp_path: Path):
@@ -60,7 +60,7 @@ async def test_a_stopped_server_leaves_its_port_and_can_be_stopped_again(tmp_pat
     assert is_free(server.port)
 
 
-def test_a_system_without_a_server_is_told_what_it_lacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_without_a_server_the_error_names_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
 

@@ -129,8 +129,8 @@ async def test_garbage_that_is_read_again_much_later_is_not_reported_again(bus: 
     assert [message_id for message_id in reported if message_id != "probe"] == ["RESULTS.1", "RESULTS.2"]
 
 
-async def test_a_report_that_finds_no_room_is_stored_when_there_is_some(bus: Bus):
-    """As in an election, which takes longer than whoever reports can wait."""
+async def test_a_report_that_a_full_stream_refuses_is_stored_when_there_is_room(bus: Bus):
+    """As in an election, which takes longer than the reader may wait."""
     await bus.publisher.store("errors", b"{}", {})
     await change_stream(bus, "ERRORS", max_msgs=1)
     for sequence in (7, 8):
@@ -138,14 +138,14 @@ async def test_a_report_that_finds_no_room_is_stored_when_there_is_some(bus: Bus
 
     await change_stream(bus, "ERRORS", max_msgs=-1)
 
-    async def start_announced() -> bool:
+    async def are_reported() -> bool:
         return [error.headers.get("Nats-Msg-Id") for error in await errors(bus)] == [None, "TASKS.7", "TASKS.8"]
 
-    await until_asked(start_announced, "both are reported")
+    await until_asked(are_reported, "both are reported")
 
 
 async def test_garbage_on_errors_never_loops(bus: Bus, other: Bus):
-    """Its report is reported by nobody: it is readable, and known by where the garbage lies."""
+    """The report is valid, and its id is the place of the garbage, so it is stored once."""
     stored = await bus.publisher.store("errors", b"garbage", {})
     source = Raw(stored.sequence, time.time(), "errors", {}, b"garbage", "ERRORS")
 

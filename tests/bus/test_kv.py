@@ -25,7 +25,7 @@ async def test_what_is_put_is_got_with_its_revision(bucket: Bucket):
     assert await bucket.get("y") is None
 
 
-async def test_all_are_the_newest_values(bucket: Bucket):
+async def test_all_returns_the_newest_value_of_each_key(bucket: Bucket):
     await bucket.put("x", b"old")
     await bucket.put("x", b"new")
     await bucket.put("y", b"other")
@@ -33,7 +33,7 @@ async def test_all_are_the_newest_values(bucket: Bucket):
     assert {value.key: value.data for value in await bucket.all()} == {"x": b"new", "y": b"other"}
 
 
-async def test_all_are_all_however_many(bucket: Bucket):
+async def test_all_returns_every_key_of_a_large_bucket(bucket: Bucket):
     """The broker gives at most 1,024 last values in one answer."""
     await asyncio.gather(*(bucket.put(f"w{number}", b"{}") for number in range(1100)))
 

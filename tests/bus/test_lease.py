@@ -1,4 +1,4 @@
-"""A lease is kept by confirmed keep-alives, settled once, and silent when it is lost."""
+"""A lease is kept by confirmed keep-alives, settled once, and nothing is sent for it when it is lost."""
 
 import asyncio
 import time
@@ -86,7 +86,7 @@ async def test_a_lease_is_kept_for_several_ack_waits(bus: Bus, other: Bus, pulli
     assert next_in_line.got.empty()
 
 
-async def test_a_lease_that_the_broker_does_not_confirm_is_lost_and_silent(
+async def test_a_lease_that_the_broker_does_not_confirm_is_lost_and_sends_nothing_more(
     bus: Bus, other: Bus, broker: Server, pulling: Pulling
 ):
     recorder = await Recorder.on(other, "$JS.ACK.TASKS.w_a.>")
@@ -102,15 +102,15 @@ async def test_a_lease_that_the_broker_does_not_confirm_is_lost_and_silent(
     held = await next_in_line.next()
     await bus.flush()  # what was sent before the loss has arrived now
     await other.flush()
-    said_before = len(recorder.acks_of(lost))
+    sent_before = len(recorder.acks_of(lost))
     lost.lease.hand_back()
     began = time.monotonic()
     await until(lambda: time.monotonic() - began > ACK_WAIT * 1.5, "that is longer than an ack wait")
     await bus.flush()
     await other.flush()
 
-    assert said_before <= 2 * TRIES_PER_LEASE
-    assert len(recorder.acks_of(lost)) == said_before
+    assert sent_before <= 2 * TRIES_PER_LEASE
+    assert len(recorder.acks_of(lost)) == sent_before
     assert held.number >= 2
 
 
@@ -135,7 +135,7 @@ async def test_a_lost_lease_is_not_handed_back_from_its_next_holder(
     assert NAK not in recorder.acks_of(lost)
 
 
-async def test_what_a_former_holder_said_while_it_was_cut_off_is_not_said_when_it_is_back(
+async def test_a_holder_that_was_cut_off_sends_no_late_keep_alive_or_nak_after_its_reconnect(
     bus: Bus, other: Bus, proxy: Proxy, connect: Connect, pulling: Pulling
 ):
     recorder = await Recorder.on(other, "$JS.ACK.TASKS.w_a.>")
@@ -153,14 +153,14 @@ async def test_what_a_former_holder_said_while_it_was_cut_off_is_not_said_when_i
     await lose(kept.lease)
     next_in_line = await pulling(other, ["w_a"], slots=4)
     numbers = [(await next_in_line.next()).number, (await next_in_line.next()).number]
-    said_before = recorder.acks_of(handed) + recorder.acks_of(kept)
+    sent_before = recorder.acks_of(handed) + recorder.acks_of(kept)
     await proxy.open()
     await until(behind.connected.is_set, "the former holder is back")
     await behind.flush()
     await other.flush()
 
     assert min(numbers) >= 2
-    assert recorder.acks_of(handed) + recorder.acks_of(kept) == said_before
+    assert recorder.acks_of(handed) + recorder.acks_of(kept) == sent_before
 
 
 async def test_a_handler_that_forgets_its_lease_keeps_it_while_the_process_lives(bus: Bus, pulling: Pulling):

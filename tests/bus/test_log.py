@@ -1,4 +1,4 @@
-"""A request's log: read whole, woken by what the broker repeats, written with compare-and-set."""
+"""A request's log: read whole, followed by what the broker repeats, written with compare-and-set."""
 
 import asyncio
 
@@ -31,12 +31,12 @@ async def reaches(log: RequestLog, sequence: int, within: float = 10.0) -> None:
             await log.changed(timeout=within)
 
 
-@pytest.mark.parametrize("is_fresh", [True, False])
-async def test_a_log_of_2500_entries_is_read_whole(bus: Bus, is_fresh: bool):
+@pytest.mark.parametrize("from_leader", [True, False])
+async def test_a_log_of_2500_entries_is_read_whole(bus: Bus, from_leader: bool):
     storing = (bus.store(result(f"t{n}"), bus.origin("r1")) for n in range(2500))
     await asyncio.gather(*storing)
 
-    entries = await read_log(bus, "r1", from_leader=is_fresh)
+    entries = await read_log(bus, "r1", from_leader=from_leader)
 
     assert [entry.sequence for entry in entries] == list(range(1, 2501))
 
@@ -52,7 +52,7 @@ async def test_a_read_is_of_one_subject_after_a_sequence_and_a_page_is_its_begin
     assert [raw.data for raw in page] == [b"1", b"3"]
 
 
-async def test_a_fresh_read_ends_at_the_leader_of_the_stream(bus: Bus, other: Bus):
+async def test_a_read_from_the_leader_asks_the_leader_of_the_stream(bus: Bus, other: Bus):
     leader_asked = await Recorder.on(other, "$JS.API.STREAM.MSG.GET.RESULTS")
     log = RequestLog(bus, "r1")
 
@@ -122,7 +122,7 @@ async def test_entries_from_while_the_connection_was_lost_are_read_when_it_is_ba
     assert listener.state == owner.state
 
 
-async def test_an_entry_that_comes_while_the_log_is_read_is_not_slept_through(bus: Bus, other: Bus):
+async def test_an_entry_that_comes_while_the_log_is_read_is_not_missed(bus: Bus, other: Bus):
     writer = RequestLog(bus, "r1")
     await writer.append(taken())
     for n in range(8):
@@ -148,7 +148,7 @@ async def test_an_append_returns_when_its_entry_is_folded(bus: Bus, other: Bus):
         assert worker.state.last_sequence == sequence - 1
 
 
-async def test_of_two_writers_of_a_plan_exactly_one_wins_and_the_other_learns_it(
+async def test_of_two_writers_of_a_plan_exactly_one_wins_and_the_other_reads_it(
     bus: Bus, broker: Server, connect: Connect
 ):
     peer = await connect(broker.url, "supervisor", "s2")
@@ -167,7 +167,7 @@ async def test_of_two_writers_of_a_plan_exactly_one_wins_and_the_other_learns_it
         assert len(await read_subject(bus.nc, f"results.r{n}", from_leader=True)) == 2
 
 
-async def test_a_plan_that_does_not_count_does_not_swallow_the_next(bus: Bus):
+async def test_a_plan_that_does_not_count_does_not_block_the_next(bus: Bus):
     """A supervisor that takes a request again may plan again, whatever it wrote in its former term."""
     log = await opened(bus)
     former = await log.append(taken(delivery=1))
@@ -205,7 +205,7 @@ async def test_an_answer_is_not_written_over_a_result_that_was_not_seen(bus: Bus
     assert log.state.answer == answer()
 
 
-async def test_refused_and_repeated_writes_are_heard_on_results_but_are_in_no_log(bus: Bus, other: Bus):
+async def test_refused_and_repeated_writes_are_published_on_results_but_are_in_no_log(bus: Bus, other: Bus):
     plain = await Recorder.on(other, "results.r1")
     listener, owner = await opened(other), await opened(bus)
     term = await owner.append(taken())

@@ -1,4 +1,4 @@
-"""A pull holds no more than its slots, serves all its consumers, and outlives what happens to it."""
+"""A pull holds no more than its slots, serves all its consumers, and survives what happens to the broker."""
 
 import asyncio
 import contextlib
@@ -119,8 +119,8 @@ async def test_what_comes_though_no_slot_is_free_is_handed_back(bus: Bus, other:
     assert holder.most <= 2
 
 
-async def test_a_bounce_is_noted_before_the_message_is_handed_back(bus: Bus):
-    """The broker counts it as delivered; only the note says that nobody began it."""
+async def test_a_message_returned_unread_is_noted_before_it_is_handed_back(bus: Bus):
+    """The broker counts it as delivered; the note says that its handler was not called."""
     got: asyncio.Queue[Delivery] = asyncio.Queue()
     noted: list[tuple[int, bool]] = []
 
@@ -131,7 +131,7 @@ async def test_a_bounce_is_noted_before_the_message_is_handed_back(bus: Bus):
     await pull.start()
     pull.slots = 0
     await put_task(bus, "slow", "one")
-    await until(lambda: bool(noted), "it was bounced")
+    await until(lambda: bool(noted), "it was returned")
     pull.slots = 1
 
     async with asyncio.timeout(60):
@@ -189,7 +189,7 @@ async def test_a_handler_that_breaks_frees_its_slot_and_its_message_comes_again(
     await put_task(bus, "a", "good")
     await until(lambda: len(numbers[b"bad"]) == 2, "the message comes again", within=60)
     await asyncio.gather(*await pull.close())
-    assert await pull.close() == []  # twice is once
+    assert await pull.close() == []  # the second time nothing is left to do
     pull.stop()
 
     assert (numbers[b"good"][0], numbers[b"bad"][:2]) == (1, [1, 2])
@@ -232,7 +232,7 @@ async def test_nothing_waits_for_an_ack_timeout_after_a_clean_stop_though_messag
 
 @contextlib.asynccontextmanager
 async def messages_coming(bus: Bus) -> AsyncGenerator[list[str]]:
-    """Somebody who publishes without a pause; the list is what was stored."""
+    """Publishes without a pause; the list is what was stored."""
     stored: list[str] = []
     is_over = asyncio.Event()
 

@@ -192,7 +192,7 @@ async def test_removing_leaves_nothing_of_ours_and_all_of_others(bus: Bus):
         assert [stream["config"]["name"] for stream in (await api(bus, "STREAM.LIST"))["streams"]] == ["MINE"]
 
 
-async def test_what_a_broker_without_jetstream_cannot_do_is_said(tmp_path: Path, connect: Connect):
+async def test_a_broker_without_jetstream_is_a_clear_error(tmp_path: Path, connect: Connect):
     plain = Server(tmp_path / "plain", extra="jetstream: disabled\n")
     await plain.start()
     bus = await connect(plain.url)
@@ -227,14 +227,14 @@ async def test_a_service_does_not_wait_longer_for_a_broker_that_is_away(bare: Bu
     assert time.monotonic() - began < 5
 
 
-async def test_what_is_not_provisioned_is_said_so(bare: Bus):
+async def test_what_is_not_provisioned_is_a_clear_error(bare: Bus):
     with pytest.raises(Misconfigured, match="there is no stream RESULTS; run `muster provision`"):
         await longest_deadline(bare)
     with pytest.raises(Misconfigured, match="there is no stream ERRORS; run `muster provision`"):
         await last_sequence(bare, subjects.ERRORS)
 
 
-async def test_a_broker_that_does_not_answer_is_not_said_to_hold_nothing(bus: Bus, broker: Server):
+async def test_a_broker_that_does_not_answer_is_an_error_and_not_an_empty_one(bus: Bus, broker: Server):
     pause(broker)
     try:
         for look in (teams_provisioned(bus), longest_deadline(bus), last_sequence(bus, subjects.ERRORS)):

@@ -99,7 +99,7 @@ def test_a_request_without_a_list_goes_through_the_roles_in_the_order_of_their_w
     ]
 
 
-def test_a_team_of_one_gets_one_task_with_the_words_of_the_request():
+def test_a_team_of_one_gets_one_task_with_the_text_of_the_request():
     plan = plan_by_rules(PlanBrief("Compare A, B and C", (RoleCard("solo", ("solo",), ""),)))
 
     assert [(task.tag, task.description) for task in plan.tasks] == [("solo", "Compare A, B and C")]

@@ -1,4 +1,4 @@
-"""What goes on beside its owner does not end unseen."""
+"""A background task that fails is logged."""
 
 import asyncio
 
@@ -8,22 +8,22 @@ from muster_bus.background import supervised
 
 
 async def test_an_error_that_ends_it_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture):
-    async def stumble() -> None:
-        raise ValueError("over a stone")
+    async def fail() -> None:
+        raise ValueError("broken")
 
-    task = supervised(stumble(), "the walk")
+    task = supervised(fail(), "the task")
     await asyncio.wait([task])
 
-    assert "the walk: a background task failed" in caplog.text
-    assert "ValueError: over a stone" in caplog.text
+    assert "the task: a background task failed" in caplog.text
+    assert "ValueError: broken" in caplog.text
 
 
-async def test_neither_its_end_nor_a_cancel_is_news(caplog: pytest.LogCaptureFixture):
-    async def walk(seconds: float) -> None:
+async def test_neither_its_end_nor_a_cancel_is_logged(caplog: pytest.LogCaptureFixture):
+    async def pause(seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    arrived, stopped = supervised(walk(0), "one"), supervised(walk(60), "other")
+    ended, stopped = supervised(pause(0), "one"), supervised(pause(60), "other")
     stopped.cancel()
-    await asyncio.wait([arrived, stopped])
+    await asyncio.wait([ended, stopped])
 
     assert caplog.text == ""

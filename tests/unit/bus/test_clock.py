@@ -1,38 +1,67 @@
-"""Broker time: never behind what the broker has shown, and not led astray for ever."""
-
-import time
+"""Broker time follows the largest lead seen in the last two windows."""
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster_bus import clock
-from muster_bus.clock import BrokerClock
-
-CLOSE = 5.0  # seconds that a slow machine may take between two lines
+from muster_bus.clock import WINDOW_SECONDS, BrokerClock
 
 
-def test_without_any_message_it_is_local_time():
-    assert BrokerClock().now() == pytest.approx(time.time(), abs=CLOSE)
+class LocalClock:
+    """A local clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.passed = 0.0
+        self.set_by = 0.0
+
+    def time(self) -> float:
+        return 1000.0 + self.passed + self.set_by
+
+    def monotonic(self) -> float:
+        return self.passed
 
 
-@given(st.lists(st.floats(-1_000, 1_000), min_size=1, max_size=8))
-def test_the_largest_lead_seen_is_the_offset(leads: list[float]):
-    broker = BrokerClock()
+@pytest.fixture
+def local(monkeypatch: pytest.MonkeyPatch) -> LocalClock:
+    clock = LocalClock()
+    monkeypatch.setattr("muster_bus.clock.time", clock)
+    return clock
+
+
+def test_local_time_is_used_until_a_message_of_the_broker_came(local: LocalClock):
+    assert BrokerClock().now() == local.time()
+
+
+@given(st.lists(st.integers(-1_000, 1_000), min_size=1, max_size=8))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the local clock stands still
+def test_the_largest_lead_counts_because_messages_only_arrive_late(local: LocalClock, leads: list[int]):
+    clock = BrokerClock()
 
     for lead in leads:
-        broker.observe(time.time() + lead)
+        clock.observe(local.time() + lead)
 
-    assert broker.now() == pytest.approx(time.time() + max(leads), abs=CLOSE)
+    assert clock.now() == local.time() + max(leads)
 
 
-def test_a_lead_is_forgotten_after_two_windows(monkeypatch: pytest.MonkeyPatch):
-    broker = BrokerClock()
-    monkeypatch.setattr(clock, "WINDOW_SECONDS", -1.0)  # every message opens a new window
-    broker.observe(time.time() + 100)
-    broker.observe(time.time() + 10)
-    assert broker.now() == pytest.approx(time.time() + 100, abs=CLOSE)
+def test_a_lead_is_kept_for_a_second_window_and_then_forgotten(local: LocalClock):
+    clock = BrokerClock()
+    clock.observe(local.time() + 5)
 
-    broker.observe(time.time() + 10)
+    local.passed += WINDOW_SECONDS + 1
+    clock.observe(local.time() + 1)
+    in_the_second_window = clock.now() - local.time()
+    local.passed += WINDOW_SECONDS + 1
+    clock.observe(local.time() + 1)
+    in_the_third_window = clock.now() - local.time()
 
-    assert broker.now() == pytest.approx(time.time() + 10, abs=CLOSE)
+    assert (in_the_second_window, in_the_third_window) == (5, 1)
+
+
+def test_setting_the_local_clock_does_not_move_broker_time(local: LocalClock):
+    clock = BrokerClock()
+    clock.observe(local.time())
+    before = clock.now()
+
+    local.set_by = 3600.0
+
+    assert clock.now() == before

@@ -1,4 +1,4 @@
-"""What the broker writes beside a message: its times, and the reply subject that says which delivery it is."""
+"""What the broker writes beside a message: its times, and the reply subject that names the delivery."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Free slots, shared out among consumers: all of them, none twice, and nobody waits for ever."""
+"""Free slots are shared among consumers: all of them, none twice, and each consumer gets one in time."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,14 +17,14 @@ def test_exactly_the_free_slots_are_shared(free: int, weights: list[int], first:
 
 
 @given(st.integers(1, 50), weights, st.integers(0, 11))
-def test_who_is_first_gets_a_share_so_everybody_does_in_its_turn(free: int, weights: list[int], first: int):
+def test_the_first_consumer_gets_a_share_so_each_one_does_in_its_turn(free: int, weights: list[int], first: int):
     first %= len(weights)
 
     assert shares(free, weights, first)[first] >= 1
 
 
 @given(st.integers(1, 50), weights, st.integers(0, 11))
-def test_nobody_gets_more_than_its_weight_gives_while_somebody_gets_nothing(free: int, weights: list[int], first: int):
+def test_no_consumer_gets_more_than_its_weight_while_another_gets_nothing(free: int, weights: list[int], first: int):
     shared = shares(free, weights, first % len(weights))
 
     if 0 in shared:

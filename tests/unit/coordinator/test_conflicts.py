@@ -109,7 +109,7 @@ def test_a_redelivery_to_the_same_worker_is_no_conflict():
     assert seen(Start(KEY, "w1", 1, 7, 1.0), Start(KEY, "w1", 2, 7, 2.0), Sign(None, "w1", 3.0)) == []
 
 
-def test_a_sign_of_life_of_the_earlier_worker_makes_a_redelivery_a_conflict():
+def test_an_event_of_the_earlier_worker_makes_a_redelivery_a_conflict():
     first, second = Start(KEY, "w1", 1, 7, 1.0), Start(KEY, "w2", 2, 7, 2.0)
     expected = [Conflict(KEY, "started twice", "w1", "w2")]
 

@@ -43,14 +43,14 @@ def observed_logs(draw: st.DrawFn, *, is_expected: bool) -> list[Entry]:
             tokens = body.usage.tokens
             usage = Usage(output_tokens=tokens, usd=tokens / 4, model_calls=1 if tokens else 0)
             body = body.model_copy(update={"usage": usage, "output": None})
-        sound = entry._replace(body=body)
-        has_begun = has_begun or _begins_a_log(sound)
-        if has_begun and _is_usable(sound):
-            apply(state, sound)
-            if isinstance(body, Reserved) and _is_current(state, sound):
+        kept_entry = entry._replace(body=body)
+        has_begun = has_begun or _begins_a_log(kept_entry)
+        if has_begun and _is_usable(kept_entry):
+            apply(state, kept_entry)
+            if isinstance(body, Reserved) and _is_current(state, kept_entry):
                 earlier.append(_accepted(state, body))
-                sound = sound._replace(body=earlier[-1])
-        entries.append(sound)
+                kept_entry = kept_entry._replace(body=earlier[-1])
+        entries.append(kept_entry)
     return entries
 
 
@@ -60,8 +60,8 @@ def _is_current(state: RequestState, entry: Entry) -> bool:
 
 def _accepted(state: RequestState, body: Reserved) -> Reserved:
     """Without what the fold refuses; what was reserved before may come again."""
-    made = {task_id: len(task.attempts) for task_id, task in state.tasks.items()}
-    kept = (found for found in body.attempts if 1 <= found.attempt <= made.get(found.task_id, 0))
+    attempts = {task_id: len(task.attempts) for task_id, task in state.tasks.items()}
+    kept = (found for found in body.attempts if 1 <= found.attempt <= attempts.get(found.task_id, 0))
     return Reserved(attempts=tuple(kept))
 
 

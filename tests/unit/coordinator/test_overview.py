@@ -6,7 +6,17 @@ from muster_protocol.fold import fold
 from muster_protocol.headers import headers_of
 from muster_protocol.messages import Answer, AnswerStatus, LogBody, Result
 from muster_protocol.sender import Origin, Sender
-from tests.unit.protocol.log_builder import REQUEST, Journal, failure, planned, reserved, result, revision, taken, task
+from tests.unit.protocol.log_builder import (
+    REQUEST,
+    LogBuilder,
+    failure,
+    planned,
+    reserved,
+    result,
+    revision,
+    taken,
+    task,
+)
 
 TAKEN = taken("s1")
 
@@ -20,23 +30,23 @@ def _answer() -> Answer:
     return Answer(request_id=REQUEST, status=AnswerStatus.PARTIAL, text="", seconds=2.5)
 
 
-def _follow(overview: Overview, journal: Journal) -> None:
-    for entry in journal.entries:
+def _follow(overview: Overview, log: LogBuilder) -> None:
+    for entry in log.entries:
         service, instance = entry.sender.split("/")[:2]
         headers = headers_of(entry.body, Origin(REQUEST, Sender(service, instance), term=entry.term))
         overview.count(REQUEST, entry.sequence, headers, entry.body.body())
 
 
-def _retried_once_and_finished_twice() -> Journal:
+def _retried_once_and_finished_twice() -> LogBuilder:
     """Two tasks: the first attempt of one fails and its second is done, the other is done by two workers."""
-    journal = planned(task("a"), task("b"))
-    journal.own(reserved(("a", 1), ("b", 1)))
-    journal.work(failure("a"))
-    journal.work(result("b", worker="w1"))
-    journal.work(result("b", worker="w2", delivery=2))
-    journal.own(revision("a", 2))
-    journal.run(result("a", 2))
-    return journal
+    log = planned(task("a"), task("b"))
+    log.own(reserved(("a", 1), ("b", 1)))
+    log.work(failure("a"))
+    log.work(result("b", worker="w1"))
+    log.work(result("b", worker="w2", delivery=2))
+    log.own(revision("a", 2))
+    log.run(result("a", 2))
+    return log
 
 
 def test_a_request_is_counted_entry_by_entry():
@@ -178,15 +188,15 @@ def test_the_number_of_requests_is_bounded():
 
 
 def test_the_largest_request_is_counted_from_its_log_when_too_many_tasks_are_followed():
-    overview, journal = Overview(max_tasks=2), _retried_once_and_finished_twice()
-    _follow(overview, journal)
+    overview, log = Overview(max_tasks=2), _retried_once_and_finished_twice()
+    _follow(overview, log)
     _count(overview, 90, TAKEN, request_id="small")
     _count(overview, 91, reserved(("c", 1)), term=90, request_id="small")
     _count(overview, 92, result("c"), request_id="small")
-    journal.own(Answer(request_id=REQUEST, status=AnswerStatus.DONE, text=""))
-    _follow(overview, journal)
+    log.own(Answer(request_id=REQUEST, status=AnswerStatus.DONE, text=""))
+    _follow(overview, log)
 
-    overview.recount(fold(REQUEST, journal.entries))
+    overview.recount(fold(REQUEST, log.entries))
 
     assert overview.ended[REQUEST].counts() == TaskCounts(done=2)
     assert overview.open["small"].counts() == TaskCounts(done=1)

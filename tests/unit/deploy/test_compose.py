@@ -1,4 +1,4 @@
-"""The compose file, and that it says the same as the Kubernetes manifests."""
+"""The compose file agrees with the Kubernetes manifests."""
 
 import re
 from typing import Any

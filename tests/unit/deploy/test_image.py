@@ -40,8 +40,8 @@ def installed(flags: str) -> set[str]:
     plain = ["--offline", "--no-header", "--no-hashes", "--no-annotate", "--no-emit-workspace"]
     uv = Path(sysconfig.get_path("scripts")) / "uv"
     command = [str(uv), "export", "--frozen", *plain, *only]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
-    return {re.split(r"[=\s]", line)[0] for line in said.splitlines()}
+    exported = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+    return {re.split(r"[=\s]", line)[0] for line in exported.splitlines()}
 
 
 @pytest.mark.parametrize("flags", re.findall(r"uv sync (.*)", DOCKERFILE))

@@ -1,4 +1,4 @@
-"""Arbitrary plans and log entries: sensible ones, senseless ones, and everything in between."""
+"""Arbitrary plans and log entries: valid ones, invalid ones, and everything in between."""
 
 from hypothesis import strategies as st
 
@@ -47,15 +47,15 @@ def plans(draw: st.DrawFn, most: int = len(TASK_IDS)) -> Plan:
     specs: list[TaskSpec] = []
     for place, task_id in enumerate(ids):
         needs = draw(st.lists(st.sampled_from(ids[:place]), max_size=3)) if place else []
-        strikes = draw(st.none() | st.integers(1, 3))
-        spec = TaskSpec(id=task_id, description="x", tag="work", dependencies=tuple(needs), max_attempts=strikes)
+        max_attempts = draw(st.none() | st.integers(1, 3))
+        spec = TaskSpec(id=task_id, description="x", tag="work", dependencies=tuple(needs), max_attempts=max_attempts)
         specs.append(spec)
     return plan_of(*draw(st.permutations(specs)))
 
 
 @st.composite
 def broken_plans(draw: st.DrawFn) -> Plan:
-    """A plan with an id twice, a dependency on nothing, or a circle."""
+    """A plan with an id twice, a dependency on nothing, or a cycle."""
     plan = draw(plans())
     first = plan.tasks[0]
     broken = draw(
@@ -90,7 +90,7 @@ def _results(draw: st.DrawFn) -> Result:
     return body.model_copy(update={"status": status})
 
 
-def _plan_made(plan: Plan, in_flight: int, tokens: int) -> PlanRecorded:
+def _plan_recorded(plan: Plan, in_flight: int, tokens: int) -> PlanRecorded:
     return plan_entry(plan, in_flight=in_flight).model_copy(
         update={"usage": Usage(input_tokens=tokens), "budget": Budget()}
     )
@@ -98,7 +98,7 @@ def _plan_made(plan: Plan, in_flight: int, tokens: int) -> PlanRecorded:
 
 bodies: st.SearchStrategy[LogBody] = st.one_of(
     st.builds(taken, st.sampled_from(("s1", "s2")), st.integers(1, 5), deadline=times, handed_back=st.booleans()),
-    st.builds(_plan_made, plans() | broken_plans(), st.integers(1, 4), st.integers(0, 10)),
+    st.builds(_plan_recorded, plans() | broken_plans(), st.integers(1, 4), st.integers(0, 10)),
     _reservations(),
     st.lists(numbers, max_size=3).map(lambda found: dispatched(*found)),
     st.builds(Revision, task_id=task_ids, attempt=attempts, description=st.just("x"), not_before=times),

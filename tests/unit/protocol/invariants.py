@@ -5,7 +5,7 @@ from muster_protocol.fold import FINAL, RequestState, TaskPhase, advance, next_t
 CLOSE = 1e-6
 
 
-def assert_sound(state: RequestState) -> None:
+def assert_consistent(state: RequestState) -> None:
     _assert_counts(state)
     for task_id, task in state.tasks.items():
         done = [state.tasks[need].phase is TaskPhase.DONE for need in dict.fromkeys(task.spec.dependencies)]
@@ -37,8 +37,8 @@ def _assert_counts(state: RequestState) -> None:
     assert set(state.dispatch_unconfirmed) <= {task_id for task_id, task in tasks if task.phase is TaskPhase.RESERVED}
 
 
-def overview(state: RequestState, now: float) -> dict[str, object]:
-    """Everything that is known at this time; two states with the same picture decide the same."""
+def known_at(state: RequestState, now: float) -> dict[str, object]:
+    """Everything that is known at this time; two states that know the same decide the same."""
     advance(state, now)
     next_timer(state)
     known: dict[str, object] = {name: getattr(state, name) for name in state.__slots__}

@@ -105,7 +105,7 @@ def answer(text: str = "the answer") -> Answer:
 
 
 @dataclass
-class Journal:
+class LogBuilder:
     """The log so far. Sequences have holes, because the stream holds other requests too."""
 
     entries: list[Entry] = field(default_factory=list[Entry])
@@ -139,9 +139,9 @@ class Journal:
             self.work(body)
 
 
-def planned(*tasks: TaskSpec) -> Journal:
+def planned(*tasks: TaskSpec) -> LogBuilder:
     """A log whose request is taken and planned."""
-    journal = Journal()
-    journal.take()
-    journal.own(plan_entry(plan_of(*tasks)))
-    return journal
+    log = LogBuilder()
+    log.take()
+    log.own(plan_entry(plan_of(*tasks)))
+    return log

@@ -13,54 +13,54 @@ NOW = 20.0
 TAGS = {"research", "writing"}
 
 
-def said(state: RequestState, now: float, live_tags: Collection[str] | None) -> str:
+def sentence(state: RequestState, now: float, live_tags: Collection[str] | None) -> str:
     return str(explain(state, Seen(now, live_tags=live_tags)))
 
 
 def test_a_request_without_a_log_waits_for_a_supervisor():
-    assert said(Log().state(), NOW, TAGS) == "queued: no supervisor has taken it"
+    assert sentence(Log().state(), NOW, TAGS) == "queued: no supervisor has taken it"
 
 
-def test_a_request_that_was_handed_back_says_so():
+def test_a_request_that_was_handed_back_is_shown_as_handed_back():
     state = Log().taken().taken(handed_back=True).state()
 
-    assert said(state, NOW, TAGS) == "queued: its supervisor stopped and handed it back; no other has taken it"
+    assert sentence(state, NOW, TAGS) == "queued: its supervisor stopped and handed it back; no other has taken it"
 
 
 def test_a_request_without_a_plan_is_being_planned():
-    assert said(Log().taken().state(), NOW, TAGS) == "planning: supervisor-1 has taken it and makes a plan"
+    assert sentence(Log().taken().state(), NOW, TAGS) == "planning: supervisor-1 has taken it and makes a plan"
 
 
 def test_a_task_that_nobody_can_do_is_the_cause():
     log = Log().taken().planned(task("t1"), task("t3", "maths")).reserved("t1").reserved("t3").done("t1")
 
-    assert said(log.state(), NOW, TAGS) == "running: t3 waits for tag 'maths', which no live worker serves"
+    assert sentence(log.state(), NOW, TAGS) == "running: t3 waits for tag 'maths', which no live worker serves"
 
 
 def test_a_task_that_still_waits_for_others_is_no_cause():
     log = Log().taken().planned(task("t1"), task("t2", "maths", after=("t1",))).reserved("t1")
 
-    assert said(log.state(), NOW, TAGS) == "running: 0 of 2 tasks done, t1 queued"
+    assert sentence(log.state(), NOW, TAGS) == "running: 0 of 2 tasks done, t1 queued"
 
 
 def test_a_match_over_tags_names_what_is_missing():
     spec = TaskSpec(id="t1", description="x", match_all=("research",), match_some=("maths", "physics"))
     state = Log().taken().planned(spec).reserved("t1").state()
 
-    assert said(state, NOW, TAGS) == "running: t1 waits for tag 'maths or physics', which no live worker serves"
+    assert sentence(state, NOW, TAGS) == "running: t1 waits for tag 'maths or physics', which no live worker serves"
 
 
-def test_without_knowledge_of_workers_nothing_is_said_about_them():
+def test_without_known_workers_their_tags_are_not_judged():
     state = Log().taken().planned(task("t1", "maths")).reserved("t1").state()
 
-    assert said(state, NOW, None) == "running: 0 of 1 tasks done, t1 queued"
+    assert sentence(state, NOW, None) == "running: 0 of 1 tasks done, t1 queued"
 
 
 def test_a_task_that_is_tried_again_names_the_error():
     log = Log().taken().planned(task("t1")).reserved("t1").failed("t1", "the search is down").revised("t1", 2, 21.5)
 
     assert (
-        said(log.state(), NOW, TAGS)
+        sentence(log.state(), NOW, TAGS)
         == "running: 0 of 1 tasks done, t1 is tried again in 1.5 s after: the search is down"
     )
 
@@ -73,20 +73,20 @@ def test_a_failed_request_ends_with_its_cause():
             log.revised("t1", attempt + 1, 0.0)
     log.answered(AnswerStatus.FAILED)
 
-    assert said(log.state(), NOW, TAGS) == "failed: t1 failed after 3 attempts: boom 3"
+    assert sentence(log.state(), NOW, TAGS) == "failed: t1 failed after 3 attempts: boom 3"
 
 
-def test_a_request_that_could_not_be_planned_says_why():
+def test_a_request_that_could_not_be_planned_names_the_reason():
     log = Log().taken().answered(AnswerStatus.FAILED, "tasks.t2.tag: nobody has the tag 'maths'")
 
-    assert said(log.state(), NOW, TAGS) == "failed: tasks.t2.tag: nobody has the tag 'maths'"
+    assert sentence(log.state(), NOW, TAGS) == "failed: tasks.t2.tag: nobody has the tag 'maths'"
 
 
 def test_a_partial_request_names_what_it_lacks():
     log = Log().taken().planned(task("t1"), task("t2")).reserved("t1").reserved("t2").done("t1")
     log.answered(AnswerStatus.PARTIAL)
 
-    assert said(log.state(), NOW, TAGS) == "partial: it ended before t2 was done"
+    assert sentence(log.state(), NOW, TAGS) == "partial: it ended before t2 was done"
 
 
 def test_many_causes_are_counted_after_the_third():
@@ -95,26 +95,26 @@ def test_many_causes_are_counted_after_the_third():
         log.reserved(f"t{n}").failed(f"t{n}", "no")
     log.answered(AnswerStatus.FAILED)
 
-    assert said(log.state(), NOW, TAGS) == "failed: t0 failed: no, t1 failed: no, t2 failed: no and 2 more"
+    assert sentence(log.state(), NOW, TAGS) == "failed: t0 failed: no, t1 failed: no, t2 failed: no and 2 more"
 
 
 def test_a_cancelled_request_gives_the_reason():
     log = Log().taken().planned(task("t1")).cancelled("not needed")
 
-    assert said(log.state(), NOW, TAGS) == "answering: cancelled by client/me: not needed"
-    assert said(log.answered(AnswerStatus.CANCELLED).state(), NOW, TAGS) == "cancelled: by client/me: not needed"
+    assert sentence(log.state(), NOW, TAGS) == "answering: cancelled by client/me: not needed"
+    assert sentence(log.answered(AnswerStatus.CANCELLED).state(), NOW, TAGS) == "cancelled: by client/me: not needed"
 
 
 def test_a_request_past_its_deadline_is_stuck():
     state = Log().taken().planned(task("t1")).state()
 
-    assert said(state, 130.0, TAGS) == "running: its deadline passed 30 s ago and supervisor-1 has not answered it"
+    assert sentence(state, 130.0, TAGS) == "running: its deadline passed 30 s ago and supervisor-1 has not answered it"
 
 
 def test_a_done_request_says_how_long_it_took():
     log = Log().taken().planned(task("t1")).reserved("t1").done("t1").answered(AnswerStatus.DONE, "fine")
 
-    assert said(log.state(), 130.0, TAGS) == "done: answered in 2.1 s"
+    assert sentence(log.state(), 130.0, TAGS) == "done: answered in 2.1 s"
 
 
 def test_a_start_that_was_seen_makes_a_queued_task_a_running_one():

@@ -1,4 +1,4 @@
-"""Fields that nobody reads are a mistake where a person asks, and the error says which."""
+"""A field that is misspelt or not supported is an error that names it."""
 
 from functools import reduce
 from typing import Any
@@ -48,10 +48,10 @@ def test_what_is_spelt_right_or_no_object_passes(fields: object):
     check_spelling(fields)
 
 
-def test_a_plain_request_is_honoured_whole():
+def test_every_field_of_a_plain_request_is_supported():
     check_supported(Request.of({"text": "hi", "num_tasks": 3, "budget": {"tokens": 5}, "deadline_seconds": 3}))
 
 
-def test_a_field_that_is_not_acted_upon_is_refused_by_its_name():
+def test_a_field_that_is_not_supported_is_refused_by_its_name():
     with pytest.raises(Invalid, match=r"^budget\.depth: this version does not honour it"):
         check_supported(Request.of({"text": "hi", "budget": {"depth": 1}}))

@@ -1,4 +1,4 @@
-"""What was once said on the wire is understood for ever: each file in tests/golden, and one whole log."""
+"""What earlier versions wrote can still be read: each file in tests/golden, and one whole log."""
 
 import json
 from pathlib import Path
@@ -22,19 +22,19 @@ def read(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
 
 
 def understood(message: Message) -> dict[str, Any]:
-    """All that a message says, also by leaving something out."""
+    """All fields of a message, also those that were left out."""
     return json.loads(message.model_dump_json(by_alias=True))
 
 
-def keeps(said: object, read: object) -> bool:
-    """Whether all that was said is still there; a newer writer may say more."""
-    if isinstance(said, dict) and isinstance(read, dict):
-        mine, theirs = cast("dict[str, object]", said), cast("dict[str, object]", read)
+def keeps(written: object, read: object) -> bool:
+    """Whether all that was written is still there; a newer writer may add more."""
+    if isinstance(written, dict) and isinstance(read, dict):
+        mine, theirs = cast("dict[str, object]", written), cast("dict[str, object]", read)
         return all(name in theirs and keeps(value, theirs[name]) for name, value in mine.items())
-    if isinstance(said, list) and isinstance(read, list):
-        ours, others = cast("list[object]", said), cast("list[object]", read)
+    if isinstance(written, list) and isinstance(read, list):
+        ours, others = cast("list[object]", written), cast("list[object]", read)
         return len(ours) == len(others) and all(keeps(a, b) for a, b in zip(ours, others, strict=True))
-    return said == read
+    return written == read
 
 
 def test_every_kind_has_a_golden_file():

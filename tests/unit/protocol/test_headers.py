@@ -37,7 +37,7 @@ def test_i10_an_unknown_kind_is_refused_with_the_known_ones():
     assert require_kind({h.KIND: "result"}, LOG_KINDS) is Result
 
 
-def test_every_message_says_who_what_and_about_which_request():
+def test_every_message_has_its_sender_kind_and_request():
     found = headers_of(taken("s1"), Origin("r1", Sender("supervisor", "s1"), term=4))
 
     assert found == {

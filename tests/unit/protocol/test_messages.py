@@ -57,7 +57,7 @@ def test_worker_type_is_read_as_tag():
     assert plan.tasks[0].tag == "math"
 
 
-def test_a_failure_says_its_class_on_the_wire():
+def test_a_failure_has_its_class_on_the_wire():
     failure = Failure(error_class="timeout", message="slow")
 
     written = failure.model_dump_json(by_alias=True)
@@ -71,7 +71,7 @@ def test_a_message_cannot_be_changed():
         setattr(result("t"), "attempt", 2)  # noqa: B010 - the checker knows that plain assignment is wrong
 
 
-def test_every_kind_is_said_once():
+def test_no_two_messages_have_the_same_kind():
     kinds = [message.kind for message in MESSAGES]
 
     assert len(set(kinds)) == len(kinds)

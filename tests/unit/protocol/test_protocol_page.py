@@ -1,4 +1,4 @@
-"""docs/protocol.md tells every field of every message, and its examples can be read."""
+"""docs/protocol.md documents every field of every message, and its examples can be read."""
 
 import json
 import re
@@ -20,11 +20,11 @@ def of_kind(message: type[Message]) -> str:
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=of_kind)
-def test_every_field_of_a_message_is_told_and_no_other(message: type[Message]):
+def test_every_field_of_a_message_is_documented_and_no_other(message: type[Message]):
     rows = re.findall(r"^\| (`.*?) \|", SECTIONS[message.kind], re.MULTILINE)
-    told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    documented = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
 
-    assert told == set(message.model_fields)
+    assert documented == set(message.model_fields)
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=of_kind)
@@ -36,10 +36,10 @@ def test_the_example_of_a_message_can_be_read(message: type[Message]):
     assert json.loads(example).keys() <= read.model_fields_set
 
 
-def test_every_subject_and_every_reserved_kind_is_told():
-    told = [subjects.requests("<team>"), subjects.tasks("<tag>"), subjects.ERRORS]
-    told += [subject("<request_id>") for subject in (subjects.results, subjects.events, subjects.control)]
+def test_every_subject_and_every_reserved_kind_is_documented():
+    documented = [subjects.requests("<team>"), subjects.tasks("<tag>"), subjects.ERRORS]
+    documented += [subject("<request_id>") for subject in (subjects.results, subjects.events, subjects.control)]
 
-    assert all(f"`{subject}`" in PAGE for subject in told)
+    assert all(f"`{subject}`" in PAGE for subject in documented)
     assert all(f"`{kind}`" in PAGE for kind in RESERVED)
     assert not RESERVED & {*LOG_KINDS, *CONTROL_KINDS}

@@ -1,4 +1,4 @@
-"""Subjects and ids: nothing that a user sends can break out of its place."""
+"""Subjects and ids: nothing that a user sends can change a subject."""
 
 import pytest
 from hypothesis import given

@@ -17,10 +17,10 @@ COST = Usage(input_tokens=10, output_tokens=5, model_calls=1)
 
 async def test_a_model_combines_several_results_and_sees_the_gaps():
     model = Scripted([Reply("combined", usage=COST)])
-    journal = planned(task("a"), task("b"), task("c", max_attempts=1))
-    journal.run(result("a"), result("b"), failure("c"))
+    log = planned(task("a"), task("b"), task("c", max_attempts=1))
+    log.run(result("a"), result("b"), failure("c"))
 
-    draft = await compose(journal.state, model, "")
+    draft = await compose(log.state, model, "")
 
     assert (draft.text, draft.usage) == ("combined", COST)
     brief = ComposeBrief("a goal", {"a": "found", "b": "found"}, "be brief", ("c failed: boom",))

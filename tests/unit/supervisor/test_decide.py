@@ -21,7 +21,7 @@ from muster_supervisor.decide import (
 )
 from tests.unit.protocol.log_builder import (
     START,
-    Journal,
+    LogBuilder,
     answer,
     failure,
     plan_entry,
@@ -43,76 +43,76 @@ def dispatched_now(state: RequestState, now: float = NOW) -> list[str]:
     return [reservation.task_id for step in steps for reservation in step.attempts]
 
 
-def with_budget(budget: Budget, *names: str) -> Journal:
-    journal = Journal()
-    journal.take()
-    journal.own(plan_entry(plan_of(*map(task, names)), budget=budget))
-    return journal
+def with_budget(budget: Budget, *names: str) -> LogBuilder:
+    log = LogBuilder()
+    log.take()
+    log.own(plan_entry(plan_of(*map(task, names)), budget=budget))
+    return log
 
 
 def test_a_request_without_a_plan_is_planned():
-    journal = Journal()
-    journal.take()
+    log = LogBuilder()
+    log.take()
 
-    assert due(journal.state, NOW) == [MakePlan()]
+    assert due(log.state, NOW) == [MakePlan()]
 
 
 def test_nothing_is_due_for_an_answered_request():
-    journal = planned(task("t"))
-    journal.own(answer())
+    log = planned(task("t"))
+    log.own(answer())
 
-    assert due(journal.state, NOW) == []
+    assert due(log.state, NOW) == []
 
 
 def test_i5_a_chain_beside_a_slow_task_does_not_wait_for_it():
-    journal = planned(task("slow"), task("one"), task("two", "one"), task("three", "two"), task("all", "slow", "three"))
-    journal.own(reserved(("slow", 1)))
+    log = planned(task("slow"), task("one"), task("two", "one"), task("three", "two"), task("all", "slow", "three"))
+    log.own(reserved(("slow", 1)))
 
     for name in ("one", "two", "three"):
-        assert dispatched_now(journal.state) == [name]
-        journal.run(result(name))
+        assert dispatched_now(log.state) == [name]
+        log.run(result(name))
 
-    assert dispatched_now(journal.state) == []
-    journal.work(result("slow"))
-    assert dispatched_now(journal.state) == ["all"]
+    assert dispatched_now(log.state) == []
+    log.work(result("slow"))
+    assert dispatched_now(log.state) == ["all"]
 
 
 def test_when_every_task_is_done_the_answer_is_due():
-    journal = planned(task("t"))
-    journal.run(result("t"))
+    log = planned(task("t"))
+    log.run(result("t"))
 
-    assert due(journal.state, NOW) == [GiveAnswer(AnswerStatus.DONE, "")]
+    assert due(log.state, NOW) == [GiveAnswer(AnswerStatus.DONE, "")]
 
 
 def test_tasks_that_do_not_depend_on_a_failed_one_are_done_and_the_answer_is_partial():
-    journal = planned(task("t1", max_attempts=1), task("t2", "t1"), task("t3", "t2"), task("t4"), task("t5", "t4"))
-    journal.run(failure("t1"))
+    log = planned(task("t1", max_attempts=1), task("t2", "t1"), task("t3", "t2"), task("t4"), task("t5", "t4"))
+    log.run(failure("t1"))
 
-    assert dispatched_now(journal.state) == ["t4"]
-    journal.run(result("t4"))
-    assert dispatched_now(journal.state) == ["t5"]
-    journal.run(result("t5"))
+    assert dispatched_now(log.state) == ["t4"]
+    log.run(result("t4"))
+    assert dispatched_now(log.state) == ["t5"]
+    log.run(result("t5"))
 
-    assert due(journal.state, NOW) == [GiveAnswer(AnswerStatus.PARTIAL, "")]
+    assert due(log.state, NOW) == [GiveAnswer(AnswerStatus.PARTIAL, "")]
 
 
 def test_a_request_whose_task_failed_three_times_has_failed():
-    journal = planned(task("t"))
+    log = planned(task("t"))
     for attempt in (1, 2):
-        journal.run(failure("t", attempt))
+        log.run(failure("t", attempt))
         delay = retry_delay(AttemptId("r1", "t", attempt + 1))
-        assert due(journal.state, NOW) == [Refine("t", attempt + 1, NOW + delay)]
-        journal.own(revision("t", attempt + 1))
-    journal.run(failure("t", 3))
+        assert due(log.state, NOW) == [Refine("t", attempt + 1, NOW + delay)]
+        log.own(revision("t", attempt + 1))
+    log.run(failure("t", 3))
 
-    assert due(journal.state, NOW) == [GiveAnswer(AnswerStatus.FAILED, "")]
+    assert due(log.state, NOW) == [GiveAnswer(AnswerStatus.FAILED, "")]
 
 
 def test_a_retry_waits_until_its_delay_is_over():
-    journal = planned(task("t"))
-    journal.run(failure("t"))
-    journal.own(revision("t", 2, not_before=NOW + 5))
-    state = journal.state
+    log = planned(task("t"))
+    log.run(failure("t"))
+    log.own(revision("t", 2, not_before=NOW + 5))
+    state = log.state
 
     assert due(state, NOW) == []
     assert next_time(state) == NOW + 5
@@ -120,35 +120,35 @@ def test_a_retry_waits_until_its_delay_is_over():
 
 
 def test_ready_tasks_are_dispatched_before_failed_ones_are_refined():
-    journal = planned(task("bad"), task("good"))
-    journal.run(failure("bad"))
+    log = planned(task("bad"), task("good"))
+    log.run(failure("bad"))
 
-    assert [type(step) for step in due(journal.state, NOW)] == [DispatchTasks, Refine]
+    assert [type(step) for step in due(log.state, NOW)] == [DispatchTasks, Refine]
 
 
 def test_an_attempt_without_a_result_expires_a_moment_after_its_timeout():
-    journal = planned(task("t"))
-    journal.own(reserved(("t", 1), timeout_seconds=60))
-    reserved_at = journal.time
+    log = planned(task("t"))
+    log.own(reserved(("t", 1), timeout_seconds=60))
+    reserved_at = log.time
 
-    assert due(journal.state, reserved_at + 60.9) == []
-    assert due(journal.state, reserved_at + 61.1) == [Expire("t", 1)]
+    assert due(log.state, reserved_at + 60.9) == []
+    assert due(log.state, reserved_at + 61.1) == [Expire("t", 1)]
 
 
 def test_a_cancelled_request_is_answered_at_once():
-    journal = planned(task("t"), task("u"))
-    journal.run(result("t"))
-    journal.own(Decision(decision="cancel", control_sequence=1, by="client/c1", reason="enough"))
+    log = planned(task("t"), task("u"))
+    log.run(result("t"))
+    log.own(Decision(decision="cancel", control_sequence=1, by="client/c1", reason="enough"))
 
-    assert due(journal.state, NOW) == [GiveAnswer(AnswerStatus.CANCELLED, "enough")]
+    assert due(log.state, NOW) == [GiveAnswer(AnswerStatus.CANCELLED, "enough")]
 
 
 def test_i4_at_the_last_moment_the_answer_is_partial():
-    journal = Journal()
-    journal.take()
-    journal.own(plan_entry(plan_of(task("t"), task("u")), deadline=journal.time + 100))
-    journal.run(result("t"))
-    state = journal.state
+    log = LogBuilder()
+    log.take()
+    log.own(plan_entry(plan_of(task("t"), task("u")), deadline=log.time + 100))
+    log.run(result("t"))
+    state = log.state
     last_moment = next_time(state)
     assert last_moment is not None
 
@@ -157,83 +157,83 @@ def test_i4_at_the_last_moment_the_answer_is_partial():
 
 
 def test_a_request_whose_tasks_are_all_done_is_done_also_after_its_deadline():
-    journal = planned(task("t"))
-    journal.run(result("t"))
+    log = planned(task("t"))
+    log.run(result("t"))
 
-    assert due(journal.state, START + 1_000_000) == [GiveAnswer(AnswerStatus.DONE, "")]
+    assert due(log.state, START + 1_000_000) == [GiveAnswer(AnswerStatus.DONE, "")]
 
 
 def test_i4_a_request_that_was_never_planned_is_answered_at_its_deadline():
-    journal = Journal()
-    journal.take()
+    log = LogBuilder()
+    log.take()
 
-    assert due(journal.state, START + 1_000_000) == [GiveAnswer(AnswerStatus.FAILED, "the deadline was reached")]
+    assert due(log.state, START + 1_000_000) == [GiveAnswer(AnswerStatus.FAILED, "the deadline was reached")]
 
 
 def test_no_attempt_is_given_longer_than_the_request_has():
-    journal = Journal()
-    journal.take()
-    journal.own(plan_entry(plan_of(task("t")), deadline=journal.time + 20))
+    log = LogBuilder()
+    log.take()
+    log.own(plan_entry(plan_of(task("t")), deadline=log.time + 20))
 
-    (step,) = due(journal.state, START + 10)
+    (step,) = due(log.state, START + 10)
 
     assert isinstance(step, DispatchTasks)
     assert 5 < step.attempts[0].timeout_seconds < 10
 
 
 def test_no_more_tasks_are_in_flight_than_the_cap():
-    journal = Journal()
-    journal.take()
-    journal.own(plan_entry(plan_of(*(task(name) for name in "abcd")), in_flight=2))
-    assert dispatched_now(journal.state) == ["a", "b"]
+    log = LogBuilder()
+    log.take()
+    log.own(plan_entry(plan_of(*(task(name) for name in "abcd")), in_flight=2))
+    assert dispatched_now(log.state) == ["a", "b"]
 
-    journal.own(reserved(("a", 1)))
+    log.own(reserved(("a", 1)))
 
-    assert dispatched_now(journal.state) == ["b"]
+    assert dispatched_now(log.state) == ["b"]
 
 
 def test_each_attempt_gets_its_allowance_and_the_last_what_is_left():
-    journal = with_budget(Budget(tokens=250, usd=5), "a", "b", "c", "d")
+    log = with_budget(Budget(tokens=250, usd=5), "a", "b", "c", "d")
 
-    (step,) = due(journal.state, NOW, ALLOWANCE)
+    (step,) = due(log.state, NOW, ALLOWANCE)
 
     assert isinstance(step, DispatchTasks)
     assert [(r.task_id, r.tokens, r.usd) for r in step.attempts] == [("a", 100, 1), ("b", 100, 1), ("c", 50, 1)]
 
 
 def test_tokens_that_an_attempt_did_not_use_go_to_the_next():
-    journal = with_budget(Budget(tokens=100), "a", "b")
-    journal.own(Reserved(attempts=(Reservation(task_id="a", attempt=1, timeout_seconds=60, tokens=100),)))
-    assert due(journal.state, NOW, ALLOWANCE) == []
+    log = with_budget(Budget(tokens=100), "a", "b")
+    log.own(Reserved(attempts=(Reservation(task_id="a", attempt=1, timeout_seconds=60, tokens=100),)))
+    assert due(log.state, NOW, ALLOWANCE) == []
 
-    journal.work(result("a", tokens=30))
+    log.work(result("a", tokens=30))
 
-    (step,) = due(journal.state, NOW, ALLOWANCE)
+    (step,) = due(log.state, NOW, ALLOWANCE)
     assert isinstance(step, DispatchTasks)
     assert step.attempts[0].tokens == 70
 
 
 def test_money_that_is_reserved_is_not_given_twice():
-    journal = with_budget(Budget(usd=1.5), "a", "b")
-    journal.own(Reserved(attempts=(Reservation(task_id="a", attempt=1, timeout_seconds=60, usd=1.0),)))
+    log = with_budget(Budget(usd=1.5), "a", "b")
+    log.own(Reserved(attempts=(Reservation(task_id="a", attempt=1, timeout_seconds=60, usd=1.0),)))
 
-    (step,) = due(journal.state, NOW, ALLOWANCE)
+    (step,) = due(log.state, NOW, ALLOWANCE)
 
     assert isinstance(step, DispatchTasks)
     assert step.attempts[0].usd == 0.5
 
 
 def test_a_request_whose_budget_is_used_up_is_answered_with_what_there_is():
-    journal = with_budget(Budget(tokens=100), "a", "b")
-    journal.run(result("a", tokens=100))
+    log = with_budget(Budget(tokens=100), "a", "b")
+    log.run(result("a", tokens=100))
 
-    assert due(journal.state, NOW) == [GiveAnswer(AnswerStatus.PARTIAL, "the budget is used up")]
+    assert due(log.state, NOW) == [GiveAnswer(AnswerStatus.PARTIAL, "the budget is used up")]
 
 
 def test_an_amount_that_is_only_a_rounding_error_pays_for_no_attempt():
-    journal = with_budget(Budget(usd=0.3), "a", "b", "c", "d")
+    log = with_budget(Budget(usd=0.3), "a", "b", "c", "d")
 
-    (step,) = due(journal.state, NOW, Allowance(usd=0.1))
+    (step,) = due(log.state, NOW, Allowance(usd=0.1))
 
     assert isinstance(step, DispatchTasks)
     assert [reservation.task_id for reservation in step.attempts] == ["a", "b", "c"]
@@ -241,10 +241,10 @@ def test_an_amount_that_is_only_a_rounding_error_pays_for_no_attempt():
 
 @pytest.mark.parametrize(("whole", "kept"), [(0, 0), (-5, 0), (10, 1), (50, 5), (3_600, 5)])
 def test_a_tenth_of_the_time_but_no_more_than_five_seconds_is_kept_for_the_answer(whole: float, kept: float):
-    journal = Journal()
-    journal.own(taken("s1", deadline=START + whole))
+    log = LogBuilder()
+    log.own(taken("s1", deadline=START + whole))
 
-    moment = last_moment(journal.state)
+    moment = last_moment(log.state)
 
     assert moment is not None
     assert START + whole - moment == pytest.approx(kept, abs=0.2)  # the log begins a moment after START
@@ -253,9 +253,9 @@ def test_a_tenth_of_the_time_but_no_more_than_five_seconds_is_kept_for_the_answe
 def test_due_does_not_take_longer_for_a_large_plan():
     costs: list[float] = []
     for count in (99, 9_999):
-        journal = planned(task("first"), *(task(f"t{n}", "first") for n in range(count)))
-        journal.own(reserved(("first", 1)))
-        state = journal.state
+        log = planned(task("first"), *(task(f"t{n}", "first") for n in range(count)))
+        log.own(reserved(("first", 1)))
+        state = log.state
         rounds: list[float] = []
         for _ in range(20):
             start = time.thread_time()

@@ -93,16 +93,16 @@ class OneRequest(RuleBasedStateMachine):
                 self.owners.remove(owner)
                 return
 
-    @rule(which=st.integers(0, 2), most=st.integers(1, 4), is_blind=st.integers(0, 4), fate=st.integers(0, 6))
-    def an_owner_acts(self, which: int, most: int, is_blind: int, fate: int) -> None:
+    @rule(which=st.integers(0, 2), most=st.integers(1, 4), is_blind=st.integers(0, 4), outcome=st.integers(0, 6))
+    def an_owner_acts(self, which: int, most: int, is_blind: int, outcome: int) -> None:
         """It carries out the first few steps of what it knows, which may be old, and may crash between any two."""
         if not self.owners:
             self.take()
         owner = self.owners[which % len(self.owners)]
         if is_blind < 4:
             owner.read()
-        self.act(owner, most, crashes=fate == 6)
-        if fate >= 5 and owner in self.owners:
+        self.act(owner, most, crashes=outcome == 6)
+        if outcome >= 5 and owner in self.owners:
             self.owners.remove(owner)
 
     @rule(which=st.integers(0, 20), how=st.sampled_from(OUTCOMES), is_late=st.integers(0, 4))
@@ -230,10 +230,10 @@ def test_what_does_not_depend_on_a_failure_is_done(plan: Plan, chance: random.Ra
     owner = Owner(FakeBroker(plan_entry(plan)), "s1").take()
     bad = chance.choice(plan.tasks).id
 
-    def fate(key: tuple[str, int]) -> str:
+    def outcome(key: tuple[str, int]) -> str:
         return "final" if key[0] == bad else "done"
 
-    drive(owner, chance, fate)
+    drive(owner, chance, outcome)
 
     tasks = owner.state.tasks
     for task_id, task in tasks.items():

@@ -6,10 +6,10 @@ from tests.unit.supervisor.finished import finished, planned
 
 
 def test_the_answer_is_made_of_the_results_that_no_other_task_used():
-    journal = planned(task("a"), task("b", "a"), task("c"), task("d", "c", max_attempts=1))
-    journal.run(result("a"), result("b"), result("c"), failure("d"))
+    log = planned(task("a"), task("b", "a"), task("c"), task("d", "c", max_attempts=1))
+    log.run(result("a"), result("b"), result("c"), failure("d"))
 
-    assert list(final_tasks(journal.state)) == ["b", "c"]
+    assert list(final_tasks(log.state)) == ["b", "c"]
 
 
 def test_a_single_result_is_the_answer_unchanged():
@@ -27,33 +27,33 @@ def test_several_results_stand_one_after_the_other_under_the_ids_of_their_tasks(
 
 
 def test_select_takes_the_first_finished_task_in_the_order_of_the_plan():
-    journal = planned(task("a", max_attempts=1), task("b"), task("c"), aggregation="select")
-    journal.run(failure("a"), result("c"), result("b"))
+    log = planned(task("a", max_attempts=1), task("b"), task("c"), aggregation="select")
+    log.run(failure("a"), result("c"), result("b"))
 
-    assert merge(journal.state, "").made_of == {"b"}
+    assert merge(log.state, "").made_of == {"b"}
 
 
 def test_without_any_result_the_text_names_the_reason():
-    journal = planned(task("a", max_attempts=1), task("b", "a"))
-    journal.run(failure("a", message="no such page"))
+    log = planned(task("a", max_attempts=1), task("b", "a"))
+    log.run(failure("a", message="no such page"))
 
-    draft = merge(journal.state, "the deadline was reached")
+    draft = merge(log.state, "the deadline was reached")
 
     assert draft.text == "No task finished. the deadline was reached; a failed after 1 attempts: no such page"
     assert draft.output is None
 
 
 def test_every_task_that_is_not_done_is_a_gap_with_its_reason():
-    names = ("failed", "running", "struck", "delayed", "done")
-    journal = planned(*map(task, names), task("skipped", "failed"), task("waiting", "running"))
-    journal.run(failure("failed", is_final=True), failure("struck"), failure("delayed"), result("done"))
-    journal.own(revision("delayed", 2))
-    journal.own(reserved(("running", 1)))
+    names = ("failed", "running", "retried", "delayed", "done")
+    log = planned(*map(task, names), task("skipped", "failed"), task("waiting", "running"))
+    log.run(failure("failed", is_final=True), failure("retried"), failure("delayed"), result("done"))
+    log.own(revision("delayed", 2))
+    log.own(reserved(("running", 1)))
 
-    assert gaps(journal.state) == (
+    assert gaps(log.state) == (
         "failed failed: boom",
         "running was still running",
-        "struck was to be tried again: boom",
+        "retried was to be tried again: boom",
         "delayed was to be tried again: boom",
         "skipped was skipped: failed failed: boom",
         "waiting was not started",

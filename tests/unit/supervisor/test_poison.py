@@ -4,13 +4,13 @@ import pytest
 
 from muster_protocol.fold import RequestState
 from muster_supervisor.poison import may_be_poison, poison_reason
-from tests.unit.protocol.log_builder import Journal, answer
+from tests.unit.protocol.log_builder import LogBuilder, answer
 
 
 def taken_once() -> RequestState:
-    journal = Journal()
-    journal.take()
-    return journal.state
+    log = LogBuilder()
+    log.take()
+    return log.state
 
 
 @pytest.mark.parametrize(("delivery", "is_poison"), [(1, False), (3, False), (4, True), (9, True)])
@@ -33,8 +33,8 @@ def test_the_reason_says_how_often_the_request_was_taken():
 
 
 def test_an_answered_request_is_never_poison():
-    journal = Journal()
-    journal.take()
-    journal.own(answer())
+    log = LogBuilder()
+    log.take()
+    log.own(answer())
 
-    assert not poison_reason(journal.state, 9, is_read=True)
+    assert not poison_reason(log.state, 9, is_read=True)

@@ -1,4 +1,4 @@
-"""From a request to a plan: given, unfolded, or by a model that gets one chance to mend it."""
+"""From a request to a plan: given, unfolded, or by a model that gets one chance to correct it."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ async def test_a_map_unfolds_into_a_task_for_each_item():
     assert [task.description for task in plan.tasks] == ["find x", "find y"]
 
 
-async def test_a_model_gets_one_chance_to_mend_its_plan():
+async def test_a_model_gets_one_chance_to_correct_its_plan():
     model = Scripted([reply(BAD), reply(GOOD)])
 
     plan, usage, _ = await make_plan(request(), TEAM, model)
@@ -92,7 +92,7 @@ async def test_an_explicit_plan_with_mistakes_names_them_all():
         ("budget", {"depth": 1}),
     ],
 )
-async def test_a_field_that_is_not_honoured_is_refused_by_its_name(field: str, value: object):
+async def test_a_field_that_is_not_supported_is_refused_by_its_name(field: str, value: object):
     with pytest.raises(Invalid, match=f"^{field}"):
         await make_plan(request(**{field: value}), TEAM, Offline())
 
@@ -121,19 +121,19 @@ async def test_planning_itself_stays_within_the_budget():
     assert asked.max_tokens < 2000
 
 
-async def test_a_plan_that_a_broadcast_makes_a_thicket_is_refused_by_its_field():
+async def test_a_plan_that_has_too_many_dependencies_after_a_broadcast_is_refused():
     news = [{"id": f"n{n}", "description": "tell everybody", "broadcast": True} for n in range(250)]
     names = [task["id"] for task in news]
     readers = [
         {"id": f"r{n}", "description": "read it all", "tag": "writer", "dependencies": names} for n in range(250)
     ]
-    thicket = Request.of({"plan": {"tasks": [*news, *readers]}})
+    request = Request.of({"plan": {"tasks": [*news, *readers]}})
 
     with pytest.raises(Unplannable, match=r"^plan\.tasks: 125,000 dependencies in all"):
-        await make_plan(thicket, TEAM, Offline())
+        await make_plan(request, TEAM, Offline())
 
 
-def test_a_plan_that_is_a_thicket_is_none():
+def test_a_plan_with_too_many_dependencies_is_refused():
     names = [f"a{n}" for n in range(400)]
     first = [{"id": name, "description": "find it"} for name in names]
     second = [{"id": f"b{n}", "description": "see it all", "dependencies": names} for n in range(300)]

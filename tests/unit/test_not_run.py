@@ -1,4 +1,4 @@
-"""A run in which a collected test reports nothing is red, and says which test that was."""
+"""A run in which a collected test reports nothing is red, and names the test."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The fold under every log that can be: repeated, cut, read again, written by several owners, or mere noise."""
+"""The fold under any log: repeated, cut, read again, written by several owners, or meaningless."""
 
 import copy
 from itertools import pairwise
@@ -10,7 +10,7 @@ from muster_protocol.fold import Entry, RequestState, TaskPhase, advance, apply,
 from muster_protocol.messages import Result
 from muster_protocol.plan import Plan, is_acyclic
 from tests.unit.protocol.arbitrary import broken_plans, logs, plans
-from tests.unit.protocol.invariants import assert_sound, overview
+from tests.unit.protocol.invariants import assert_consistent, known_at
 from tests.unit.protocol.log_builder import REQUEST
 
 LATER = 10_000.0
@@ -19,12 +19,12 @@ moderately = settings(max_examples=40)
 
 @given(logs())
 @moderately
-def test_any_log_folds_to_a_sound_state(entries: list[Entry]):
+def test_any_log_folds_to_a_consistent_state(entries: list[Entry]):
     state = RequestState(REQUEST)
 
     for entry in entries:
         apply(state, entry)
-        assert_sound(state)
+        assert_consistent(state)
 
 
 @given(logs(), st.data())
@@ -38,7 +38,7 @@ def test_reading_again_from_any_earlier_place_changes_nothing(entries: list[Entr
         for repeated in entries[again : place + 1]:
             apply(state, repeated)
 
-    assert overview(state, LATER) == overview(fold(REQUEST, entries), LATER)
+    assert known_at(state, LATER) == known_at(fold(REQUEST, entries), LATER)
 
 
 @given(logs(), st.lists(st.floats(0, 100), max_size=10), st.floats(0, 100))
@@ -55,7 +55,7 @@ def test_a_state_that_watched_time_pass_equals_one_that_is_read_later(
             next_timer(watching)
 
     now = 1_000 + max(pauses, default=0) + later
-    assert overview(watching, now) == overview(fold(REQUEST, entries), now)
+    assert known_at(watching, now) == known_at(fold(REQUEST, entries), now)
 
 
 @given(logs())
@@ -102,7 +102,7 @@ def test_what_has_ended_stays_as_it_ended(entries: list[Entry]):
 def test_a_former_owner_changes_nothing(entries: list[Entry], data: st.DataObject):
     end = data.draw(st.integers(0, len(entries)))
     state = fold(REQUEST, entries[:end])
-    before = copy.deepcopy(overview(state, LATER))
+    before = copy.deepcopy(known_at(state, LATER))
     late = [
         Entry(state.last_sequence + 1 + place, LATER, "supervisor/s1", state.term - 1, entry.body)
         for place, entry in enumerate(entries)
@@ -112,7 +112,7 @@ def test_a_former_owner_changes_nothing(entries: list[Entry], data: st.DataObjec
     for entry in late:
         apply(state, entry)
 
-    assert overview(state, LATER) | {"last_sequence": 0} == before | {
+    assert known_at(state, LATER) | {"last_sequence": 0} == before | {
         "last_sequence": 0,
         "started_at": state.started_at,
     }
@@ -128,18 +128,18 @@ def test_after_the_answer_only_costs_are_added(entries: list[Entry]):
     for entry in entries:
         apply(state, entry)
         if answered is not None:
-            assert overview(state, 0.0) | free == answered | free
+            assert known_at(state, 0.0) | free == answered | free
         elif state.answer is not None:
-            answered = copy.deepcopy(overview(state, 0.0))
+            answered = copy.deepcopy(known_at(state, 0.0))
 
 
 @given(plans())
 @moderately
-def test_every_plan_without_a_circle_is_accepted(plan: Plan):
+def test_every_plan_without_a_cycle_is_accepted(plan: Plan):
     assert is_acyclic(plan)
 
 
 @given(broken_plans())
 @moderately
-def test_a_plan_with_a_circle_a_double_or_a_loose_end_is_refused(plan: Plan):
+def test_a_plan_with_a_cycle_a_repeated_id_or_an_unknown_dependency_is_refused(plan: Plan):
     assert not is_acyclic(plan)

@@ -1,4 +1,4 @@
-"""Our way to and from the socket says and hears what nats-py's says and hears, however the bytes are cut."""
+"""The fast client sends and receives what nats-py does, however the bytes are cut."""
 
 import asyncio
 
@@ -23,13 +23,13 @@ async def test_headers_arrive_as_nats_py_would_have_sent_them(broker: Server, he
     listener, ours, theirs = FastClient(), FastClient(), Client()  # nats-py's flush does not prove a subscription
     for client in (listener, ours, theirs):
         await client.connect(broker.url)
-    heard = await listener.subscribe("x")
+    received = await listener.subscribe("x")
     await listener.flush()
 
     ours.post("x", b"body", headers=headers)
-    first = await heard.next_msg(60)
+    first = await received.next_msg(60)
     await theirs.publish("x", b"body", headers=dict(headers))
-    second = await heard.next_msg(60)
+    second = await received.next_msg(60)
     for client in (listener, ours, theirs):
         await client.close()
 
@@ -37,7 +37,7 @@ async def test_headers_arrive_as_nats_py_would_have_sent_them(broker: Server, he
     assert "evil" not in (first.headers or {})
 
 
-Said = tuple[str, str, bytes, dict[str, str] | None]
+Sent = tuple[str, str, bytes, dict[str, str] | None]
 
 subjects = st.from_regex(r"[a-z\x0b\x0c]{1,9}(\.[a-z0-9]{1,9}){0,2}", fullmatch=True)  # the broker takes those too
 values = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12).map(str.strip)
@@ -45,9 +45,9 @@ headers = st.none() | st.dictionaries(st.from_regex(r"[A-Za-z-]{1,9}", fullmatch
 messages = st.tuples(subjects, subjects | st.just(""), st.binary(max_size=40), headers)
 
 
-def wired(said: Said) -> bytes:
+def wired(sent: Sent) -> bytes:
     """A message as the broker writes it."""
-    subject, reply, data, headers = said
+    subject, reply, data, headers = sent
     middle = f"{subject} 1 {reply} " if reply else f"{subject} 1 "
     if headers is None:
         return f"MSG {middle}{len(data)}\r\n".encode() + data + b"\r\n"
@@ -56,13 +56,13 @@ def wired(said: Said) -> bytes:
 
 
 @given(st.lists(messages, max_size=6), st.lists(st.integers(1, 30), max_size=20))
-def test_messages_are_heard_whole_and_in_order_however_they_are_cut(said: list[Said], cuts: list[int]):
-    heard: list[Incoming] = []
-    rest = b"+OK\r\n".join(wired(message) for message in said)
+def test_messages_are_delivered_whole_and_in_order_however_their_bytes_are_cut(sent: list[Sent], cuts: list[int]):
+    received: list[Incoming] = []
+    rest = b"+OK\r\n".join(wired(message) for message in sent)
 
     async def read() -> None:
         nonlocal rest
-        parser = FastParser(FastClient(), {1: heard.append})
+        parser = FastParser(FastClient(), {1: received.append})
         for cut in cuts:
             await parser.parse(rest[:cut])
             rest = rest[cut:]
@@ -70,59 +70,59 @@ def test_messages_are_heard_whole_and_in_order_however_they_are_cut(said: list[S
 
     asyncio.run(read())
 
-    assert [(message.subject, message.reply, message.data, message.headers) for message in heard] == said
+    assert [(message.subject, message.reply, message.data, message.headers) for message in received] == sent
 
 
 async def test_a_subject_may_hold_what_python_takes_for_space():
-    heard: list[Incoming] = []
+    received: list[Incoming] = []
 
-    await FastParser(FastClient(), {1: heard.append}).parse(b"MSG events.a\x0b7 1 2\r\nhi\r\n")
+    await FastParser(FastClient(), {1: received.append}).parse(b"MSG events.a\x0b7 1 2\r\nhi\r\n")
 
-    assert [(message.subject, message.data) for message in heard] == [("events.a\x0b7", b"hi")]
+    assert [(message.subject, message.data) for message in received] == [("events.a\x0b7", b"hi")]
 
 
 @pytest.mark.parametrize("line", [b"MSG x 1 many\r\n", b"HMSG x 1 a 2\r\n", b"NONSENSE\r\n", b"\r\n"])
-async def test_what_no_broker_says_ends_the_connection(line: bytes):
+async def test_a_line_that_no_broker_sends_ends_the_connection(line: bytes):
     with pytest.raises(ProtocolError):
         await FastParser(FastClient(), {}).parse(line)
 
 
-async def test_a_hearer_that_breaks_is_reported_and_the_next_message_is_heard(broker: Server):
+async def test_a_listener_that_raises_is_reported_and_gets_the_next_message(broker: Server):
     broken: asyncio.Queue[Exception] = asyncio.Queue()
-    heard: asyncio.Queue[bytes] = asyncio.Queue()
+    received: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def on_error(error: Exception) -> None:
         broken.put_nowait(error)
 
-    def hear(message: Incoming) -> None:
-        heard.put_nowait(message.data)
+    def receive(message: Incoming) -> None:
+        received.put_nowait(message.data)
         if message.data == b"bad":
             raise ValueError("too much")
 
     client = FastClient()
     await client.connect(broker.url, error_cb=on_error)
-    await client.listen("x", hear)
+    await client.listen("x", receive)
     client.post("x", b"bad")
     client.post("x", b"good", is_lazy=True)
 
     async with asyncio.timeout(60):
-        assert [await heard.get(), await heard.get()] == [b"bad", b"good"]
+        assert [await received.get(), await received.get()] == [b"bad", b"good"]
         assert str(await broken.get()) == "too much"
     await client.close()
 
 
-async def test_who_could_not_listen_hears_nothing_that_is_said_to_the_next(broker: Server):
-    heard: list[Incoming] = []
+async def test_a_listener_whose_subscription_failed_gets_no_message_of_the_next(broker: Server):
+    received: list[Incoming] = []
     client = FastClient()
     await client.connect(broker.url)
     with pytest.raises(BadSubjectError):
-        await client.listen("", heard.append)
+        await client.listen("", received.append)
 
     next_one = await client.subscribe("x")
     client.post("x", b"for the next")
 
     assert (await next_one.next_msg(60)).data == b"for the next"
-    assert heard == []
+    assert received == []
     await client.close()
 
 

@@ -1,0 +1,69 @@
+"""Each repair of nats-py's client: what it flushes, what can be cancelled, and when it leaves a dead peer."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from muster_bus import connection
+from muster_bus.connection import Bus
+from muster_bus.embedded import Server
+from muster_protocol.errors import BrokerAway
+from muster_protocol.sender import Sender
+from muster_testing import Proxy, pause, resume, until
+from tests.bus.conftest import Connect
+
+SENDER = Sender("tests", "one")
+LARGE = 400_000  # bytes; twenty and some fill the buffer
+
+
+async def test_a_flush_is_sent_after_everything_that_was_published_before_it(proxy: Proxy, connect: Connect):
+    """nats-py's own sends its ping first, so that its pong proves nothing."""
+    bus = await connect(proxy.url)
+    proxy.sent.clear()
+
+    await bus.nc.publish("some.subject", b"body")
+    await bus.flush()
+
+    assert proxy.sent.index(b"some.subject") < proxy.sent.index(b"PING")
+
+
+async def test_a_publish_to_a_broker_that_does_not_read_can_give_up(broker: Server, bus: Bus):
+    pause(broker)
+    while not bus.nc.is_full:
+        bus.nc.post("not.read", b"x" * LARGE)
+        await asyncio.sleep(0)
+
+    async with asyncio.timeout(60):
+        with pytest.raises(BrokerAway, match="does not read what is sent"):
+            await bus.publisher.store("tasks.slow", b"{}", {}, give_up_after=0.05)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await bus.publisher.store("tasks.slow", b"{}", {})
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await bus.nc.flush()
+    resume(broker)
+
+
+async def test_a_node_that_hangs_is_left_though_it_has_not_read_what_was_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(connection, "PING_SECONDS", 0.5)
+    nodes = [Server(tmp_path / name) for name in ("a", "b")]
+    for node in nodes:
+        await node.start()
+    bus = await Bus.connect(",".join(node.url for node in nodes), SENDER)
+    at = bus.nc.connected_url
+    hung, healthy = sorted(nodes, key=lambda node: at is not None and node.port != at.port)
+
+    pause(hung)
+    while not bus.nc.is_full:
+        bus.nc.post("not.read", b"x" * LARGE)
+    await until(lambda: bus.counters["reconnects"] == 1, "it went to the other node")
+
+    assert bus.nc.connected_url is not None
+    assert bus.nc.connected_url.port == healthy.port
+    await bus.close()
+    for node in nodes:
+        node.kill()

@@ -1,0 +1,316 @@
+"""The rules of the fold, one example each."""
+
+import gc
+import time
+
+from muster_protocol.fold import Entry, RequestState, advance, fold, next_timer
+from muster_protocol.messages import Decision, ResultStatus, Usage
+from tests.unit.protocol.log_builder import (
+    REQUEST,
+    LogBuilder,
+    answer,
+    dispatched,
+    failure,
+    plan_entry,
+    plan_of,
+    planned,
+    reserved,
+    result,
+    revision,
+    taken,
+    task,
+)
+
+
+def statuses(state: RequestState) -> dict[str, str]:
+    return {task_id: found.phase.value for task_id, found in state.tasks.items()}
+
+
+def test_a_failed_task_skips_what_waits_for_it_and_nothing_else():
+    log = planned(task("t1", max_attempts=1), task("t2", "t1"), task("t3", "t2"), task("t4"), task("t5", "t4"))
+
+    log.run(failure("t1", message="no such page"), result("t4"), result("t5"))
+
+    state = log.state
+    assert statuses(state) == {"t1": "failed", "t2": "skipped", "t3": "skipped", "t4": "done", "t5": "done"}
+    assert state.tasks["t2"].reason == "t1 failed: no such page"
+    assert state.tasks["t3"].reason == "t2 skipped: t1 failed: no such page"
+    assert state.open_tasks == 0
+
+
+def test_a_long_chain_of_skipped_tasks_names_the_cause_without_growing():
+    chain = [task("t0", max_attempts=1), *(task(f"t{n}", f"t{n - 1}") for n in range(1, 2_000))]
+    log = planned(*chain)
+
+    log.run(failure("t0", message="no such page" + "!" * 10_000))
+
+    reasons = [found.reason or "" for found in log.state.tasks.values()][1:]
+    assert reasons[-1].startswith("t1998 skipped: t0 failed: no such page")
+    assert max(map(len, reasons)) < 1_000
+
+
+def test_a_task_fails_with_its_third_failed_attempt():
+    log = planned(task("t"))
+
+    for attempt in (1, 2, 3):
+        log.own(reserved(("t", attempt)))
+        log.work(failure("t", attempt))
+        log.own(revision("t", attempt + 1))
+
+    assert statuses(log.state) == {"t": "failed"}
+    assert len(log.state.tasks["t"].attempts) == 3
+
+
+def test_a_failed_task_waits_for_its_revision_and_gets_its_description():
+    log = planned(task("t"))
+    log.run(failure("t"))
+    log.own(reserved(("t", 2)))
+    assert statuses(log.state) == {"t": "awaiting_retry"}
+
+    log.own(revision("t", 2, not_before=2_000.0))
+    state = log.state
+
+    assert state.tasks["t"].description == "do t better"
+    advance(state, 1_999.9)
+    assert statuses(state) == {"t": "delayed"}
+    advance(state, 2_000.0)
+    assert statuses(state) == {"t": "ready"}
+
+
+def test_a_running_retry_is_not_given_up_by_the_timer_of_its_own_delay():
+    log = planned(task("t"))
+    log.run(failure("t"))
+    log.own(revision("t", 2, not_before=log.time))
+    log.own(reserved(("t", 2), timeout_seconds=60))
+    read_by_the_next_owner = log.state
+
+    advance(read_by_the_next_owner, log.time + 10)
+
+    assert not read_by_the_next_owner.expired
+    assert next_timer(read_by_the_next_owner) == log.time + 61
+
+
+def test_only_the_first_revision_of_an_attempt_counts():
+    log = planned(task("t"))
+    log.run(failure("t"))
+    log.own(revision("t", 2))
+
+    log.own(revision("t", 2).model_copy(update={"description": "something else", "usage": Usage(input_tokens=9)}))
+
+    assert log.state.tasks["t"].description == "do t better"
+    assert log.state.usage == Usage()
+
+
+def test_a_final_failure_is_not_tried_again():
+    log = planned(task("t"))
+
+    log.run(failure("t", is_final=True))
+
+    assert statuses(log.state) == {"t": "failed"}
+
+
+def test_a_cancelled_attempt_is_not_tried_again():
+    log = planned(task("t"))
+
+    log.run(failure("t").model_copy(update={"status": ResultStatus.CANCELLED}))
+
+    assert statuses(log.state) == {"t": "failed"}
+
+
+def test_a_second_result_is_counted_as_a_cost_and_nothing_else():
+    log = planned(task("t"))
+    log.run(result("t", tokens=10))
+
+    log.work(result("t", worker="w2", tokens=7).model_copy(update={"output": "something else"}))
+
+    state = log.state
+    found = state.tasks["t"].result
+    assert found is not None
+    assert found.output == "found"
+    assert (state.uncounted, state.usage.tokens, state.in_flight) == (1, 17, 0)
+
+
+def test_a_result_of_an_attempt_that_was_never_reserved_runs_nothing():
+    log = planned(task("t"), task("u", "t"))
+
+    log.work(result("t", 1))
+
+    assert statuses(log.state) == {"t": "ready", "u": "waiting"}
+
+
+def test_a_late_success_of_an_attempt_that_was_failed_does_not_end_the_next_one():
+    log = planned(task("t"))
+    log.run(failure("t"))
+    log.own(revision("t", 2))
+    log.own(reserved(("t", 2)))
+
+    log.work(result("t", 1, worker="w2"))
+
+    assert statuses(log.state) == {"t": "reserved"}
+
+
+def test_a_plan_with_a_cycle_is_ignored_and_the_next_one_counts():
+    log = LogBuilder()
+    log.take()
+    log.own(plan_entry(plan_of(task("a", "b"), task("b", "a"))))
+
+    log.own(plan_entry(plan_of(task("c"))))
+
+    assert list(log.state.tasks) == ["c"]
+
+
+def test_i2_of_two_plans_the_first_counts():
+    log = planned(task("first"))
+
+    log.own(plan_entry(plan_of(task("second"))))
+
+    assert list(log.state.tasks) == ["first"]
+
+
+def test_i2_what_a_former_owner_writes_after_a_later_taken_is_ignored():
+    log = planned(task("t"))
+    former = log.term
+    log.take("s2", delivery=2)
+
+    log.own(reserved(("t", 1)), term=former)
+    log.own(answer("too late"), term=former)
+
+    assert statuses(log.state) == {"t": "ready"}
+    assert log.state.answer is None
+    assert log.state.owner == "s2"
+
+
+def test_a_request_that_is_answered_keeps_its_owner():
+    log = planned(task("t"))
+    log.own(answer())
+
+    log.take("s2", delivery=2)
+
+    assert log.state.owner == "s1"
+
+
+def test_a_plan_that_no_supervisor_wrote_is_ignored():
+    log = LogBuilder()
+    log.take()
+
+    log.write(plan_entry(plan_of(task("t"))), sender="worker/w1/work", term=log.term)
+
+    assert log.state.plan_entry is None
+
+
+def test_a_request_that_cannot_be_read_is_answered_without_being_taken():
+    log = LogBuilder()
+
+    log.own(answer("The request is invalid."))
+
+    assert log.state.answer is not None
+
+
+def test_an_attempt_whose_dispatch_is_confirmed_need_not_be_published_again():
+    log = planned(task("t"), task("u"))
+    log.own(reserved(("t", 1), ("u", 1)))
+
+    log.own(dispatched(("t", 1)))
+
+    assert list(log.state.dispatch_unconfirmed) == ["u"]
+    assert log.state.tasks["t"].attempts[0].task_sequence == 7
+
+
+def test_the_same_task_twice_in_one_reservation_is_one_attempt():
+    log = planned(task("t"))
+
+    log.own(reserved(("t", 1), ("t", 1), ("t", 2)))
+
+    assert log.state.in_flight == 1
+
+
+def test_the_first_cancellation_is_the_one_that_is_named():
+    log = planned(task("t"))
+
+    for sequence, by in ((4, "client/a"), (9, "client/b")):
+        log.own(Decision(decision="cancel", control_sequence=sequence, by=by))
+
+    state = log.state
+    assert state.cancelled is not None
+    assert (state.cancelled.by, state.controls_seen) == ("client/a", 9)
+
+
+def test_takes_without_progress_are_counted_until_there_is_progress():
+    log = LogBuilder()
+    for delivery in (1, 2, 3):
+        log.take(f"s{delivery}", delivery)
+    assert log.state.unproductive_takes(4) == 3
+
+    log.own(plan_entry(plan_of(task("t"))))
+
+    assert log.state.unproductive_takes(4) == 0
+
+
+def test_a_clean_hand_back_is_not_an_unproductive_take():
+    log = LogBuilder()
+    log.take("s1", 1)
+
+    log.own(taken("s1", 1, handed_back=True))
+
+    assert log.state.owner is None
+    assert log.state.unproductive_takes(2) == 0
+
+
+def test_a_hand_back_without_a_take_is_not_an_unproductive_take():
+    log = LogBuilder()
+    log.take("s1", 1)
+    log.write(taken("s2", 2, handed_back=True), sender="supervisor/s2")
+
+    assert log.state.owner == "s1"
+    assert log.state.unproductive_takes(3) == 0
+
+
+def test_a_hand_back_of_a_former_owner_leaves_the_owner_alone():
+    log = LogBuilder()
+    former = log.take("s1", 1)
+    log.take("s2", 2)
+
+    log.own(taken("s1", 1, handed_back=True), term=former)
+
+    assert log.state.owner == "s2"
+
+
+def test_the_answer_has_a_table_of_seconds_attempts_and_reasons():
+    log = planned(task("t", max_attempts=2), task("u", "t"))
+    log.run(failure("t"))
+    log.own(revision("t", 2))
+    log.run(failure("t", 2, message="again"))
+
+    rows = [(row.id, row.status, row.attempts, row.seconds, row.reason) for row in log.state.outcomes()]
+
+    assert rows == [("t", "failed", 2, 2.0, "again"), ("u", "skipped", 0, 0.0, "t failed: again")]
+
+
+def wide(count: int) -> list[Entry]:
+    """A taken and planned request of that many tasks, all reserved, then all their results."""
+    log = planned(*(task(f"t{n}") for n in range(count)))
+    log.own(reserved(*((f"t{n}", 1) for n in range(count))))
+    for number in range(count):
+        log.work(result(f"t{number}"))
+    return log.entries
+
+
+def cpu_seconds(entries: list[Entry]) -> float:
+    """The least of five: what the machine does beside it only adds."""
+    times: list[float] = []
+    for _ in range(5):
+        start = time.thread_time()
+        fold(REQUEST, entries)
+        times.append(time.thread_time() - start)
+    return min(times)
+
+
+def test_a_result_costs_the_same_in_a_log_of_ten_thousand_as_in_one_of_a_hundred():
+    logs = {count: wide(count) for count in (100, 10_000)}
+    assert all(fold(REQUEST, entries).open_tasks == 0 for entries in logs.values())
+
+    gc.disable()  # it looks at everything the tests have made so far
+    few, many = (cpu_seconds(entries) / count for count, entries in logs.items())
+    gc.enable()
+
+    assert many <= 5 * few  # a look at every task would make it fifty times and more; caches make it nearly twice

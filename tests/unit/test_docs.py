@@ -30,7 +30,8 @@ DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 DEPLOY = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
-COMPONENTS = [path.parent for folder in ("libs/*", "services/*", "cli") for path in ROOT.glob(f"{folder}/pyproject.toml")]
+FOLDERS = ("libs/*", "services/*", "cli")
+COMPONENTS = [path.parent for folder in FOLDERS for path in ROOT.glob(f"{folder}/pyproject.toml")]
 SOURCE = "\n".join(
     path.read_text(encoding="utf-8")
     for folder in ("libs", "services", "cli", "tests")

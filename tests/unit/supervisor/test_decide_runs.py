@@ -14,7 +14,7 @@ from muster_protocol.messages import AnswerStatus, Budget, LogBody, PlanRecorded
 from muster_protocol.plan import Plan
 from muster_supervisor.decide import DispatchTasks, Step, due, next_time
 from tests.unit.protocol.arbitrary import bodies, logs, plans
-from tests.unit.protocol.invariants import CLOSE, assert_sound, overview
+from tests.unit.protocol.invariants import CLOSE, assert_consistent, known_at
 from tests.unit.protocol.log_builder import FAR, REQUEST, START, failure, plan_entry, result
 from tests.unit.supervisor.fake_broker import ALLOWANCE, FakeBroker, Owner, Superseded
 
@@ -131,12 +131,12 @@ class OneRequest(RuleBasedStateMachine):
     @invariant()
     def everybody_folds_the_log_to_the_same_state(self) -> None:
         whole = fold(REQUEST, self.broker.log)
-        assert_sound(whole)
+        assert_consistent(whole)
         for owner in self.owners:
             known = copy.deepcopy(owner.state)
             for entry in self.broker.log:
                 apply(known, entry)
-            assert overview(known, self.broker.now) == overview(fold(REQUEST, self.broker.log), self.broker.now)
+            assert known_at(known, self.broker.now) == known_at(fold(REQUEST, self.broker.log), self.broker.now)
 
     @invariant()
     def a_rebuilt_owner_would_do_the_same(self) -> None:

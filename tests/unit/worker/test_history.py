@@ -6,7 +6,6 @@ import pytest
 
 from muster_bus.connection import Bus
 from muster_bus.nats_fast import FastClient
-from muster_protocol.messages import Task
 from muster_protocol.sender import Sender
 from muster_worker.history import FRESH_SECONDS, History, Verdict, may_be_copy
 from tests.flow.in_process import task_of
@@ -33,18 +32,21 @@ def test_a_task_that_may_be_a_second_copy_is_looked_up(why: dict[str, Any]):
 
 
 @pytest.mark.parametrize(
-    ("task", "cancelled", "verdict"),
+    ("seconds_left", "cancelled", "verdict"),
     [
-        (task_of("t"), set[str](), Verdict.RUN),
-        (task_of("t"), {"r1"}, Verdict.CANCELLED),
-        (task_of("t"), {"r2"}, Verdict.RUN),
-        (task_of("t", deadline=1.0), set[str](), Verdict.LATE),
-        (task_of("t", deadline=1.0), {"r1"}, Verdict.CANCELLED),
+        (60.0, set[str](), Verdict.RUN),
+        (60.0, {"r1"}, Verdict.CANCELLED),
+        (60.0, {"r2"}, Verdict.RUN),
+        (-1.0, set[str](), Verdict.LATE),
+        (-1.0, {"r1"}, Verdict.CANCELLED),
     ],
 )
-async def test_a_cancelled_or_late_task_is_judged_without_the_broker(task: Task, cancelled: set[str], verdict: Verdict):
+async def test_a_cancelled_or_late_task_is_judged_without_the_broker(
+    seconds_left: float, cancelled: set[str], verdict: Verdict
+):
     bus = Bus(FastClient(), Sender("worker", "w1"))  # not connected: a read of the log would fail
     history = History(bus, cancelled.__contains__)
-    fresh = task.model_copy(update={"reserved_at": bus.clock.now()})
+    now = bus.clock.now()
+    task = task_of("t", deadline=now + seconds_left).model_copy(update={"reserved_at": now})
 
-    assert await history.judge(fresh, 1) is verdict
+    assert await history.judge(task, 1) is verdict

@@ -5,11 +5,11 @@ import tempfile
 from pathlib import Path
 
 from bench.row import Row
+from muster_bus.broker.queues import task_queue
+from muster_bus.broker.topology import Provisioning
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull
-from muster_bus.queues import task_queue
-from muster_bus.topology import Provisioning
 from muster_protocol.sender import Sender
 from muster_testing.cluster import Cluster, provision_when_elected, running_cluster
 

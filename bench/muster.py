@@ -7,9 +7,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from bench.proc import cpu_seconds, resident_megabytes
-from muster_bus import topology
-from muster_bus.embedded import Server, free_port
-from muster_bus.queues import task_queue
+from muster_bus.broker import topology
+from muster_bus.broker.embedded import Server, free_port
+from muster_bus.broker.queues import task_queue
 from muster_cli.local.processes import Processes
 from muster_client import Client
 from muster_protocol.messages import AnswerStatus

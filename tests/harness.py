@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any
 
+from muster_bus.broker.queues import Queue
 from muster_bus.connection import Bus
 from muster_bus.publish import Stored
-from muster_bus.queues import Queue
 from muster_bus.read import Raw
 from muster_protocol.messages import Task
 from muster_protocol.subjects import request_id

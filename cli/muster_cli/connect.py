@@ -3,7 +3,7 @@
 import logging
 import sys
 
-from muster_bus.settings import Settings
+from muster_bus.process.settings import Settings
 from muster_cli.local.folder import nats_url, read_address, team_name
 from muster_client import Client
 

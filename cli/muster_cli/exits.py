@@ -1,6 +1,6 @@
 """Which exit code an answer's status becomes."""
 
-from muster_bus.process import Exit
+from muster_bus.process.command import Exit
 
 
 def exit_of(status: str) -> Exit:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Coroutine
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from muster_bus.process import run_command
+from muster_bus.process.command import run_command
 from muster_cli.arguments.parser import COMMANDS, parser
 
 if TYPE_CHECKING:
-    from muster_bus.settings import Settings
+    from muster_bus.process.settings import Settings
 
 Command = Callable[[Namespace, "Settings"], int | Coroutine[Any, Any, int]]
 
@@ -27,7 +27,7 @@ def run(words: list[str]) -> int:
 
 
 def _start(given: Namespace) -> int | Coroutine[Any, Any, int]:
-    from muster_bus.settings import read_settings
+    from muster_bus.process.settings import read_settings
 
     settings = read_settings(os.environ)
     module, _, name = COMMANDS[given.command].partition(":")

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
 from muster_bus import telemetry
-from muster_bus.service import CLOSE_SECONDS, stop_within
+from muster_bus.process.service import CLOSE_SECONDS, stop_within
 from muster_client import Client
 
 

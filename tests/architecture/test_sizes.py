@@ -10,7 +10,7 @@ import pytest
 
 from tests.architecture.test_arrows import MODULES
 
-MAX_FUNCTION, MAX_MODULE, MAX_PARAMETERS, MAX_FOLDER = 40, 300, 6, 26
+MAX_FUNCTION, MAX_MODULE, MAX_PARAMETERS, MAX_FOLDER = 40, 300, 6, 15
 KNOW_THE_BROKER = ("muster_bus.", "muster_protocol.", "muster_testing.")
 BROKER_NAME = re.compile(
     r"\$(KV|JS|O|SYS)\.|Nats-|(requests|tasks|results|events|control|live)\.[\w*{]"

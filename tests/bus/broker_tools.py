@@ -5,10 +5,10 @@ import json
 import secrets
 from typing import Any, Self
 
+from muster_bus.broker.queues import Queue
 from muster_bus.connection import Bus, Incoming
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull
-from muster_bus.queues import Queue
 from muster_bus.read import Raw, read_subject
 from muster_protocol.messages import Answer, AnswerStatus, PlanRecorded, Result, ResultStatus, Taken
 from muster_protocol.plan import Plan, TaskSpec

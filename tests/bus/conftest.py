@@ -5,9 +5,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 import pytest
 import pytest_asyncio
 
+from muster_bus.broker.embedded import Server
+from muster_bus.broker.topology import Provisioning, provision
 from muster_bus.connection import Bus
-from muster_bus.embedded import Server
-from muster_bus.topology import Provisioning, provision
 from muster_protocol.sender import Sender
 from muster_testing.cluster import Cluster, provision_when_elected
 from muster_testing.proxy import Proxy, running_proxy

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from muster_bus.broker.embedded import Server, free_port
 from muster_bus.connection import Bus
-from muster_bus.embedded import Server, free_port
 from muster_protocol.errors import BrokerAway
 from muster_protocol.messages import Progress
 from muster_protocol.sender import Sender

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from muster_bus.background import supervised
+from muster_bus.broker.embedded import Server, find_server, free_port, is_free, keep_running
 from muster_bus.connection import Bus
-from muster_bus.embedded import Server, find_server, free_port, is_free, keep_running
 from muster_protocol.errors import Misconfigured
 from muster_protocol.sender import Sender
 from muster_testing import until

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
+from muster_bus.broker.embedded import Server
 from muster_bus.connection import Bus
-from muster_bus.embedded import Server
 from muster_bus.kv import Bucket
 
 

@@ -3,8 +3,8 @@
 import asyncio
 import time
 
+from muster_bus.broker.embedded import Server
 from muster_bus.connection import Bus
-from muster_bus.embedded import Server
 from muster_bus.lease import NAK, TRIES_PER_LEASE, Lease
 from muster_testing import Proxy, pause, resume, until, until_asked
 from tests.bus.broker_tools import CALM, Recorder, consumer, put_task

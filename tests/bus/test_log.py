@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from muster_bus.broker.embedded import Server
 from muster_bus.connection import Bus
-from muster_bus.embedded import Server
 from muster_bus.log import RequestLog, read_log
 from muster_bus.publish import CompareAndSetLost
 from muster_bus.read import read_subject

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from nats.aio.client import Client
 from nats.errors import BadSubjectError, ConnectionClosedError, MaxPayloadError, ProtocolError
 
-from muster_bus.embedded import Server
-from muster_bus.nats_fast import FastClient, FastParser, Incoming
+from muster_bus.broker.embedded import Server
+from muster_bus.broker.nats_fast import FastClient, FastParser, Incoming
 
 HEADERS = [
     {"sender": "worker/w1", "kind": "result", "Nats-Msg-Id": "r.t.1"},

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from muster_bus import connection
+from muster_bus.broker.embedded import Server
 from muster_bus.connection import Bus
-from muster_bus.embedded import Server
 from muster_protocol.errors import BrokerAway
 from muster_protocol.sender import Sender
 from muster_testing import Proxy, pause, resume, until

@@ -7,10 +7,17 @@ from typing import Any
 import pytest
 from nats.js.api import KeyValueConfig, ObjectStoreConfig
 
+from muster_bus.broker.embedded import Server
+from muster_bus.broker.queues import (
+    ack_wait_of,
+    last_sequence,
+    longest_deadline,
+    request_queue,
+    task_queue,
+    teams_provisioned,
+)
+from muster_bus.broker.topology import Provisioning, provision, remove
 from muster_bus.connection import Bus
-from muster_bus.embedded import Server
-from muster_bus.queues import ack_wait_of, last_sequence, longest_deadline, request_queue, task_queue, teams_provisioned
-from muster_bus.topology import Provisioning, provision, remove
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Misconfigured
 from muster_testing import pause, resume, until

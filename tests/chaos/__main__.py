@@ -12,8 +12,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from muster_bus.broker.topology import Provisioning
 from muster_bus.connection import Bus
-from muster_bus.topology import Provisioning
 from muster_client import Client
 from muster_protocol.sender import Sender
 from muster_testing.cluster import provision_when_elected

@@ -5,9 +5,9 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from muster_bus.broker.queues import request_queue, task_queue
 from muster_bus.connection import Bus
 from muster_bus.log import entry_of
-from muster_bus.queues import request_queue, task_queue
 from muster_bus.read import Raw, read_subject
 from muster_bus.receive import Opened, check_headers
 from muster_protocol import headers as h

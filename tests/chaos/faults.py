@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
-from muster_bus.embedded import Server
+from muster_bus.broker.embedded import Server
 from muster_testing.broker import pause, resume
 from tests.chaos.processes import Process, Processes
 

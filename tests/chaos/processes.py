@@ -6,7 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from muster_bus.embedded import Server, free_port
+from muster_bus.broker.embedded import Server, free_port
 from muster_testing.cluster import Cluster
 from muster_testing.services import command, environment
 from tests.chaos.ledger import Death, Ledger, Outage

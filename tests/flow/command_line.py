@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from muster_bus.embedded import free_port
+from muster_bus.broker.embedded import free_port
 
 LIMIT_SECONDS = 60
 TEAM = """\

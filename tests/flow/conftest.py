@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from muster_bus.broker.embedded import Server
+from muster_bus.broker.topology import provision
 from muster_bus.connection import Bus
-from muster_bus.embedded import Server
-from muster_bus.topology import provision
 from muster_protocol.sender import Sender
 from tests.flow.coordinator_harness import SETTINGS, ServiceGroup
 

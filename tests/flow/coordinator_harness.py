@@ -9,10 +9,10 @@ import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from muster_bus.broker.embedded import Server
+from muster_bus.broker.topology import Provisioning
 from muster_bus.connection import Bus
-from muster_bus.embedded import Server
 from muster_bus.read import read_subject
-from muster_bus.topology import Provisioning
 from muster_coordinator.coordinator import Coordinator
 from muster_protocol.messages import (
     Answer,

@@ -8,10 +8,10 @@ from collections.abc import AsyncGenerator
 from muster_agent.models.port import FREE, Ask, Model, Reply
 from muster_agent.models.scripted import Scripted
 from muster_agent.team.file import load_team
+from muster_bus.broker.queues import Queue
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, Lease, LeaseKeeper
 from muster_bus.pull import Pull
-from muster_bus.queues import Queue
 from muster_protocol.messages import Failure, Request, Result, ResultStatus, Task
 from muster_protocol.plan import Plan, TaskSpec
 from muster_protocol.sender import Sender

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from muster_bus.embedded import Server, free_port
+from muster_bus.broker.embedded import Server, free_port
 from muster_cli.local.processes import Processes
 from muster_testing import until_asked
 from tests.flow.command_line import Here, is_alive, plan, read_until

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from muster_bus.broker.topology import provision
 from muster_bus.connection import Incoming
 from muster_bus.read import Raw
-from muster_bus.topology import provision
 from muster_coordinator.backfill import Backfill
 from muster_coordinator.observe import Observer
 from muster_protocol.messages import Cancel

@@ -4,9 +4,9 @@ import asyncio
 import signal
 
 from muster_agent.team.file import load_team
-from muster_bus.queues import request_queue, task_queue
+from muster_bus.broker.queues import request_queue, task_queue
+from muster_bus.process.service import stop_within
 from muster_bus.read import read_subject
-from muster_bus.service import stop_within
 from muster_protocol.messages import AnswerStatus, ResultStatus
 from muster_supervisor.intake import note_returned
 from muster_worker.events import Events
@@ -167,7 +167,7 @@ async def test_a_task_that_was_only_handed_back_unseen_is_no_poison(patient_must
 
 
 @guards(
-    "libs/bus/muster_bus/service.py",
+    "libs/bus/muster_bus/process/service.py",
     "async with asyncio.timeout(seconds):",
     rule="I12",
     replace="async with asyncio.timeout(None):",

@@ -2,7 +2,7 @@
 
 import signal
 
-from muster_bus.queues import task_queue
+from muster_bus.broker.queues import task_queue
 from muster_bus.read import read_subject
 from muster_protocol import subjects
 from muster_protocol.messages import AnswerStatus, ResultStatus

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from muster_bus.topology import Provisioning, provision
+from muster_bus.broker.topology import Provisioning, provision
 from muster_bus.workers import live_workers
 from muster_protocol.worker_card import WorkerCard
 from muster_worker import registry

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from muster_bus.embedded import free_port
+from muster_bus.broker.embedded import free_port
 from muster_testing.otlp import Collector
 from tests.flow.command_line import read_until
 from tests.harness import ROOT, Muster

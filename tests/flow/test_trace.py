@@ -7,7 +7,7 @@ import signal
 import urllib.request
 from pathlib import Path
 
-from muster_bus.embedded import free_port
+from muster_bus.broker.embedded import free_port
 from muster_bus.telemetry import trace_id_of
 from muster_protocol.messages import AnswerStatus
 from muster_testing.otlp import Collector, ExportedSpan

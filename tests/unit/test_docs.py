@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from muster_agent.models.port import Price
 from muster_agent.team.schema import FunctionRole, Limits, ModelRole, SupervisorSpec, Team
-from muster_bus.topology import Provisioning, streams
+from muster_bus.broker.topology import Provisioning, streams
 from muster_cli.arguments.parser import COMMANDS, EPILOG, parser
 from muster_coordinator.api.app import INDEX
 from muster_protocol.errors import Invalid

@@ -2,7 +2,7 @@
 
 import argparse
 
-from muster_bus.arguments import count
+from muster_bus.process.arguments import count
 from muster_cli.arguments.command import AddParser, add_command, add_json
 
 

@@ -1,6 +1,6 @@
 """The arguments of what runs everything on this machine: `up`, `demo`, `reset`."""
 
-from muster_bus.arguments import add_team_file, count, port
+from muster_bus.process.arguments import add_team_file, count, port
 from muster_cli.arguments.command import AddParser, add_command
 
 

@@ -3,7 +3,7 @@
 import muster_coordinator.__main__ as coordinator
 import muster_supervisor.__main__ as supervisor
 import muster_worker.__main__ as worker
-from muster_bus.arguments import add_team_file, count
+from muster_bus.process.arguments import add_team_file, count
 from muster_cli.arguments.command import AddParser, add_command, add_json
 
 

@@ -4,8 +4,8 @@ import json
 from argparse import Namespace
 from typing import Any, cast
 
-from muster_bus.process import Exit
-from muster_bus.settings import Settings
+from muster_bus.process.command import Exit
+from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
 from muster_cli.traces import traced
 from muster_cli.view.console import read_standard_input

@@ -3,8 +3,8 @@
 import json
 from argparse import Namespace
 
-from muster_bus.process import Exit
-from muster_bus.settings import Settings
+from muster_bus.process.command import Exit
+from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
 from muster_cli.view.requests import check_provisioned, known_view
 

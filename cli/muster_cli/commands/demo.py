@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.rule import Rule
 
-from muster_bus.process import Exit
-from muster_bus.settings import Settings
+from muster_bus.process.command import Exit
+from muster_bus.process.settings import Settings
 from muster_cli.demo.environment import DemoEnvironment
 from muster_cli.demo.fault import Fault, verify
 from muster_cli.exits import exit_of

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from muster_agent.team.file import load_team
 from muster_agent.team.lookup import find_team_file
-from muster_bus import topology
+from muster_bus.broker import topology
 from muster_bus.connection import Bus
-from muster_bus.logging import set_up_logging
-from muster_bus.process import Exit
-from muster_bus.service import instance_name
-from muster_bus.settings import Settings
+from muster_bus.process.command import Exit
+from muster_bus.process.logging import set_up_logging
+from muster_bus.process.service import instance_name
+from muster_bus.process.settings import Settings
 from muster_cli.local.folder import nats_url
 from muster_protocol.sender import Sender
 

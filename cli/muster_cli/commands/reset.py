@@ -4,9 +4,9 @@ import shutil
 import sys
 from argparse import Namespace
 
-from muster_bus import topology
-from muster_bus.process import Exit
-from muster_bus.settings import Settings
+from muster_bus.broker import topology
+from muster_bus.process.command import Exit
+from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
 from muster_cli.local.folder import FOLDER, is_running
 from muster_cli.local.orphan import end_orphan

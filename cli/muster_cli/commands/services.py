@@ -9,7 +9,7 @@ from dataclasses import replace
 import muster_coordinator.__main__
 import muster_supervisor.__main__
 import muster_worker.__main__
-from muster_bus.settings import Settings
+from muster_bus.process.settings import Settings
 from muster_cli.local.folder import nats_url
 
 

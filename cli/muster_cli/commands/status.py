@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from muster_bus.process import Exit
-from muster_bus.settings import Settings
+from muster_bus.process.command import Exit
+from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
 from muster_cli.local.folder import http_url
 from muster_cli.view.console import console

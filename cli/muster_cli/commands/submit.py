@@ -5,7 +5,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, cast
 
-from muster_bus.settings import Settings
+from muster_bus.process.settings import Settings
 from muster_cli.commands.ask import send_and_follow
 from muster_cli.view.console import read_standard_input
 from muster_protocol.errors import Invalid

@@ -11,14 +11,15 @@ from pathlib import Path
 from muster_agent.team.file import load_team
 from muster_agent.team.lookup import find_team_file
 from muster_agent.team.schema import Team
-from muster_bus import telemetry, topology
+from muster_bus import telemetry
 from muster_bus.background import supervised
+from muster_bus.broker import topology
+from muster_bus.broker.embedded import Server, is_free, keep_running
 from muster_bus.connection import Bus
-from muster_bus.embedded import Server, is_free, keep_running
-from muster_bus.logging import set_up_logging
-from muster_bus.process import Exit
-from muster_bus.service import run_until_signal
-from muster_bus.settings import Settings
+from muster_bus.process.command import Exit
+from muster_bus.process.logging import set_up_logging
+from muster_bus.process.service import run_until_signal
+from muster_bus.process.settings import Settings
 from muster_cli.local.folder import FOLDER, Address, Lock, forget_address, write_address
 from muster_cli.local.group import ServiceGroup
 from muster_cli.local.orphan import end_orphan, pid_option

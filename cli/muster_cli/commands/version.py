@@ -4,10 +4,10 @@ from argparse import Namespace
 from importlib.metadata import version as version_of
 from typing import TYPE_CHECKING
 
-from muster_bus.process import Exit
+from muster_bus.process.command import Exit
 
 if TYPE_CHECKING:
-    from muster_bus.settings import Settings
+    from muster_bus.process.settings import Settings
 
 
 def version(_given: Namespace, _settings: "Settings") -> int:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from muster_agent.team.file import load_team
 from muster_agent.team.lookup import sample_team_file
-from muster_bus import topology
 from muster_bus.background import supervised
-from muster_bus.embedded import Server, free_port, keep_running
-from muster_bus.settings import Settings
+from muster_bus.broker import topology
+from muster_bus.broker.embedded import Server, free_port, keep_running
+from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
 from muster_cli.local.orphan import end_orphan, pid_option
 from muster_cli.local.processes import Processes

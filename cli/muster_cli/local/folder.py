@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from muster_bus.settings import Settings
+from muster_bus.process.settings import Settings
 from muster_protocol.errors import Misconfigured
 
 FOLDER = Path(".muster")

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from muster_bus.service import Service, stop_within
+from muster_bus.process.service import Service, stop_within
 
 
 class ServiceGroup:

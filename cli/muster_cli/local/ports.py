@@ -1,6 +1,6 @@
 """Which port `muster up` takes, and the address at which it is reached."""
 
-from muster_bus.embedded import is_free
+from muster_bus.broker.embedded import is_free
 from muster_protocol.errors import Misconfigured
 
 PORTS_TRIED = 50

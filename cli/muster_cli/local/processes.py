@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from muster_bus.embedded import die_with_parent
+from muster_bus.broker.embedded import die_with_parent
 from muster_protocol.errors import Misconfigured
 
 READY_SECONDS = 60.0  # it takes one second on a machine that is not busy

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from muster_bus.broker.queues import teams_provisioned
 from muster_bus.connection import Bus
-from muster_bus.queues import teams_provisioned
-from muster_bus.settings import Settings
+from muster_bus.process.settings import Settings
 from muster_cli.local.folder import nats_url
 from muster_client import Client
 from muster_client.queue import Queued, check_known, queued

@@ -12,8 +12,8 @@ from nats.errors import Error as NatsError
 
 from muster_bus import receive
 from muster_bus.bodies import MAX_INLINE, Bodies
+from muster_bus.broker.nats_fast import FastClient, Incoming, Listener
 from muster_bus.clock import BrokerClock
-from muster_bus.nats_fast import FastClient, Incoming, Listener
 from muster_bus.publish import Outgoing, Publisher, Stored
 from muster_bus.read import Raw, next_page, read_subject
 from muster_bus.reports import Reports

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 from nats.errors import Error as NatsError
 
-from muster_bus.nats_fast import FastClient, Incoming
+from muster_bus.broker.nats_fast import FastClient, Incoming
 
 log = logging.getLogger("muster.bus")
 

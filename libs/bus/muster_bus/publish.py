@@ -13,7 +13,7 @@ from typing import NamedTuple
 from nats.errors import ConnectionClosedError, MaxPayloadError, OutboundBufferLimitError
 from pydantic_core import from_json
 
-from muster_bus.nats_fast import FastClient, Incoming
+from muster_bus.broker.nats_fast import FastClient, Incoming
 from muster_protocol.errors import BrokerAway, Invalid, Terminal
 
 log = logging.getLogger("muster.bus")

@@ -28,10 +28,10 @@ from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from muster_bus.background import supervised
+from muster_bus.broker.nats_fast import Incoming
+from muster_bus.broker.queues import Queue
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, LeaseKeeper
-from muster_bus.nats_fast import Incoming
-from muster_bus.queues import Queue
 
 log = logging.getLogger("muster.bus")
 

@@ -16,7 +16,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
-from muster_bus.nats_fast import PLAIN, header_lines
+from muster_bus.broker.nats_fast import PLAIN, header_lines
 from muster_protocol.errors import BrokerAway
 from muster_protocol.subjects import stream_of
 

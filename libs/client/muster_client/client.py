@@ -11,12 +11,13 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
-from muster_bus import queues, telemetry
+from muster_bus import telemetry
 from muster_bus.bodies import MAX_INLINE, reference_of
+from muster_bus.broker import queues
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
+from muster_bus.process.settings import read_settings
 from muster_bus.publish import NoStream
-from muster_bus.settings import read_settings
 from muster_client.follow import Following, Update
 from muster_client.view import RequestView, view
 from muster_protocol import headers as h

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from nats.errors import Error as NatsError
 
+from muster_bus.broker.queues import Queue
 from muster_bus.connection import Bus
-from muster_bus.queues import Queue
 
 
 @dataclass(frozen=True, slots=True)

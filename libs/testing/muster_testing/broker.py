@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from muster_bus.embedded import Server
+from muster_bus.broker.embedded import Server
 
 
 @asynccontextmanager

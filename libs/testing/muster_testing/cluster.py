@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from muster_bus.broker.embedded import Server, free_port
+from muster_bus.broker.topology import Provisioning, provision
 from muster_bus.connection import Bus
-from muster_bus.embedded import Server, free_port
-from muster_bus.topology import Provisioning, provision
 from muster_protocol.errors import MusterError
 from muster_testing.waiting import until_asked
 

@@ -8,7 +8,7 @@ from tempfile import mkdtemp
 import pytest
 import pytest_asyncio
 
-from muster_bus.embedded import Server
+from muster_bus.broker.embedded import Server
 from muster_testing.broker import running_broker
 from muster_testing.cluster import Cluster, running_cluster
 from muster_testing.otlp import Collector

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from muster_bus.embedded import die_with_parent, free_port
+from muster_bus.broker.embedded import die_with_parent, free_port
 from muster_testing.waiting import LIMIT_SECONDS
 
 GRACE_SECONDS = 10.0

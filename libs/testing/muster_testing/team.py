@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from muster_agent.team.file import load_team
+from muster_bus.broker.embedded import Server
+from muster_bus.broker.topology import Provisioning, provision
 from muster_bus.connection import Bus
-from muster_bus.embedded import Server
 from muster_bus.log import read_log
 from muster_bus.read import Raw, read_subject
-from muster_bus.topology import Provisioning, provision
 from muster_client import Client
 from muster_protocol.fold import Entry, RequestState, fold
 from muster_protocol.messages import Answer, ErrorReport, LogBody, Result

@@ -8,11 +8,11 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from muster_bus.arguments import add_name, port
-from muster_bus.process import run_command
+from muster_bus.process.arguments import add_name, port
+from muster_bus.process.command import run_command
 
 if TYPE_CHECKING:
-    from muster_bus.settings import Settings
+    from muster_bus.process.settings import Settings
 
 SUMMARY = "run a coordinator: it serves the HTTP API and reports work that was done twice"
 
@@ -25,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 async def serve(given: Namespace, settings: "Settings") -> int:
     """Run a coordinator until a signal; returns the exit code."""
-    from muster_bus.service import run_service
+    from muster_bus.process.service import run_service
     from muster_coordinator.coordinator import Coordinator
 
     host, port = given.host or settings.http_host, given.port or settings.http_port
@@ -33,7 +33,7 @@ async def serve(given: Namespace, settings: "Settings") -> int:
 
 
 def main() -> int:
-    from muster_bus.settings import read_settings
+    from muster_bus.process.settings import read_settings
 
     parser = ArgumentParser(prog="python -m muster_coordinator", description=SUMMARY)
     add_arguments(parser)

@@ -7,7 +7,7 @@ from collections import deque
 from contextlib import AsyncExitStack
 
 from muster_bus.connection import Bus
-from muster_bus.health import Health
+from muster_bus.process.health import Health
 from muster_bus.read import Raw
 from muster_bus.tail import follow_all
 from muster_bus.workers import follow_workers

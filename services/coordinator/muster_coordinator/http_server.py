@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from muster_bus.service import stop_within
+from muster_bus.process.service import stop_within
 from muster_coordinator.api.app import make_app
 from muster_protocol.errors import Misconfigured
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from muster_bus.broker.queues import last_sequence
 from muster_bus.connection import Bus
-from muster_bus.queues import last_sequence
 from muster_bus.read import Raw
 from muster_client import Client
 from muster_client.view import views

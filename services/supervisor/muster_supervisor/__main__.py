@@ -9,13 +9,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from muster_bus.arguments import add_name, add_team_file
-from muster_bus.process import run_command
+from muster_bus.process.arguments import add_name, add_team_file
+from muster_bus.process.command import run_command
 
 if TYPE_CHECKING:
     from muster_agent.team.schema import Team
     from muster_bus.connection import Bus
-    from muster_bus.settings import Settings
+    from muster_bus.process.settings import Settings
     from muster_supervisor.supervisor import Supervisor
 
 SUMMARY = "run a supervisor: it plans requests and answers them"
@@ -33,7 +33,7 @@ async def serve(given: Namespace, settings: "Settings") -> int:
 
     from muster_agent.team.file import load_team
     from muster_agent.team.lookup import find_team_file
-    from muster_bus.service import run_service
+    from muster_bus.process.service import run_service
 
     team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()))
     show = logging.getLogger("muster.service").info
@@ -58,7 +58,7 @@ def make_supervisor(
 
 
 def main() -> int:
-    from muster_bus.settings import read_settings
+    from muster_bus.process.settings import read_settings
 
     parser = ArgumentParser(prog="python -m muster_supervisor", description=SUMMARY)
     add_arguments(parser)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from muster_bus.queues import delete_task
+from muster_bus.broker.queues import delete_task
 from muster_protocol.errors import BrokerAway
 from muster_protocol.fold import TaskPhase
 from muster_protocol.messages import Abort

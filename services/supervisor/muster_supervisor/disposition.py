@@ -2,8 +2,8 @@
 
 from enum import Enum
 
+from muster_bus.broker.queues import is_request_stored
 from muster_bus.lease import Delivery
-from muster_bus.queues import is_request_stored
 from muster_supervisor.owner import Owner
 
 

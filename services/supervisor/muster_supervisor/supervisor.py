@@ -7,9 +7,9 @@ from functools import partial
 
 from muster_agent.models.port import Model
 from muster_agent.team.schema import Team
+from muster_bus.broker.queues import ack_wait_of, longest_deadline, request_queue
 from muster_bus.connection import Bus
 from muster_bus.pull import Pull
-from muster_bus.queues import ack_wait_of, longest_deadline, request_queue
 from muster_protocol import subjects
 from muster_supervisor.intake import Intake, note_returned
 from muster_supervisor.owner import Resources

@@ -5,10 +5,10 @@ import logging
 import time
 
 from muster_bus.background import supervised
+from muster_bus.broker.queues import ack_wait_of, task_queue
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull
-from muster_bus.queues import ack_wait_of, task_queue
 from muster_bus.receive import opened
 from muster_protocol import subjects
 from muster_protocol.attempt_id import AttemptId

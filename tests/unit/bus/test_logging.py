@@ -5,8 +5,8 @@ import logging
 
 import pytest
 
-from muster_bus.logging import set_up_logging
-from muster_bus.settings import LogSettings
+from muster_bus.process.logging import set_up_logging
+from muster_bus.process.settings import LogSettings
 
 log = logging.getLogger("muster.example")
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster_bus.broker.nats_fast import FastClient, Incoming
 from muster_bus.lease import Delivery, LeaseKeeper
-from muster_bus.nats_fast import FastClient, Incoming
 from muster_bus.read import timestamp
 
 PLAIN = "$JS.ACK.TASKS.w_math.3.41.57.1700000000123456789.9"

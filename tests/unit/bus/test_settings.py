@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from muster_bus.settings import LogSettings, Settings, read_settings
+from muster_bus.process.settings import LogSettings, Settings, read_settings
 from muster_protocol.errors import Invalid
 
 ROOT = Path(__file__).parents[3]

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from muster_bus.process import Exit
+from muster_bus.process.command import Exit
 from muster_cli.arguments.parser import COMMANDS, parser
 from muster_cli.exits import exit_of
 

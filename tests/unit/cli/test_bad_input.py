@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from muster_bus.embedded import free_port
+from muster_bus.broker.embedded import free_port
 from tests.flow.command_line import Here
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muster_bus.settings import Settings
+from muster_bus.process.settings import Settings
 from muster_cli.local.folder import (
     Address,
     Lock,

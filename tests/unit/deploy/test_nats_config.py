@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muster_bus.topology import Provisioning, streams
+from muster_bus.broker.topology import Provisioning, streams
 from tests.unit.deploy.manifests import K8S, ROOT, Workload, manifests, workloads
 from tests.unit.deploy.rules import quantity
 

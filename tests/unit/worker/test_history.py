@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from muster_bus.broker.nats_fast import FastClient
 from muster_bus.connection import Bus
-from muster_bus.nats_fast import FastClient
 from muster_protocol.sender import Sender
 from muster_worker.history import FRESH_SECONDS, History, Verdict, may_be_copy
 from tests.flow.in_process import task_of

@@ -15,8 +15,8 @@ from nats.js import JetStreamContext, api
 from nats.js.errors import NotFoundError
 
 from muster_bus.bodies import BUCKET as BODIES
+from muster_bus.broker.queues import Queue, named_errors, request_queue, task_queue
 from muster_bus.connection import Bus
-from muster_bus.queues import Queue, named_errors, request_queue, task_queue
 from muster_protocol import subjects
 from muster_protocol.errors import Misconfigured
 

@@ -14,9 +14,9 @@ from typing import Protocol
 
 from muster_bus import telemetry
 from muster_bus.connection import Bus
-from muster_bus.health import Health, start_health
-from muster_bus.logging import set_up_logging
-from muster_bus.settings import Settings
+from muster_bus.process.health import Health, start_health
+from muster_bus.process.logging import set_up_logging
+from muster_bus.process.settings import Settings
 from muster_protocol.sender import Sender
 from muster_protocol.subjects import as_id
 

@@ -74,7 +74,7 @@ async def _until_sigterm(work: Coroutine[Any, Any, int]) -> int:
         if has_sigterm:
             raise KeyboardInterrupt from None
         raise
-    from muster_bus.service import leave
+    from muster_bus.process.service import leave
 
     return await leave(code)
 

@@ -6,7 +6,7 @@ import sys
 
 from opentelemetry import trace
 
-from muster_bus.settings import LogSettings
+from muster_bus.process.settings import LogSettings
 
 
 def set_up_logging(service: str, instance: str, settings: LogSettings) -> None:

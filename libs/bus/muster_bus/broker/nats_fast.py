@@ -18,7 +18,7 @@ from nats.errors import (
 )
 from nats.protocol.parser import Parser
 
-from muster_bus.nats_repairs import RepairedClient
+from muster_bus.broker.nats_repairs import RepairedClient
 
 PLAIN = b"NATS/1.0\r\n"  # headers without a status
 LAZY_SECONDS = 0.002  # what can wait goes with the next that cannot, or after this

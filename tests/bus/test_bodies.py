@@ -13,6 +13,7 @@ from muster_protocol.errors import Invalid
 from muster_protocol.messages import LOG_KINDS, Result
 from muster_testing import until
 from tests.bus.broker_tools import api, errors, result
+from tests.guards import guards
 
 LARGE = "x" * 2_000_000
 
@@ -39,6 +40,7 @@ async def test_a_large_output_reaches_those_who_listen(bus: Bus, other: Bus):
     await listener.close()
 
 
+@guards("libs/bus/muster_bus/bodies.py", "if hashlib.sha256(body).hexdigest() == name:", rule="I10", replace="if True:")
 async def test_a_body_that_was_tampered_with_is_invalid(bus: Bus):
     reference = await bus.bodies.put(LARGE.encode())
     name, _, _ = reference.partition(".")

@@ -12,6 +12,7 @@ from muster_bus.log import RequestLog, read_log
 from muster_bus.read import Raw
 from muster_testing import until_asked
 from tests.bus.broker_tools import change_stream, errors, plan, result, taken
+from tests.guards import guards
 
 GOOD = result("t1").model_dump_json().encode()
 WORKER = {"sender": "worker/w1", "kind": "result"}
@@ -30,6 +31,19 @@ GARBAGE = {
 }
 
 
+@guards(
+    "libs/bus/muster_bus/log.py",
+    "self.state.last_sequence = max(self.state.last_sequence, raw.sequence)",
+    rule="I10",
+    case="broken JSON",
+)
+@guards(
+    "libs/bus/muster_bus/read.py",
+    'if "Nats-Sequence" in headers:',
+    rule="I10",
+    replace='if "Status" not in headers:',
+    case="a status of its own",
+)
 @pytest.mark.parametrize("name", GARBAGE)
 async def test_garbage_is_one_error_however_many_read_it_and_its_neighbours_count(bus: Bus, other: Bus, name: str):
     headers, body, reason = GARBAGE[name]

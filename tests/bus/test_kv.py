@@ -8,6 +8,7 @@ import pytest
 from muster_bus.broker.embedded import Server
 from muster_bus.connection import Bus
 from muster_bus.kv import Bucket
+from tests.guards import guards
 
 
 @pytest.fixture
@@ -40,6 +41,12 @@ async def test_all_returns_every_key_of_a_large_bucket(bucket: Bucket):
     assert len(await bucket.all()) == 1100
 
 
+@guards(
+    "libs/bus/muster_bus/broker/topology.py",
+    "storage=api.StorageType.FILE,  # in memory",
+    rule="queues",
+    replace='storage=api.StorageType.MEMORY if name == "KV_workers" else api.StorageType.FILE,  # in memory',
+)
 async def test_a_bucket_outlives_its_broker(broker: Server, bucket: Bucket):
     await bucket.put("x", b"one")
 
@@ -63,6 +70,12 @@ async def test_a_write_over_the_revision_that_was_read_succeeds(bucket: Bucket):
     assert (found.data, found.revision) == (b"two", second)
 
 
+@guards(
+    "libs/bus/muster_bus/kv.py",
+    'headers = {"Nats-Expected-Last-Subject-Sequence": str(revision)}',
+    rule="compare-and-set",
+    replace="headers = dict[str, str]()",
+)
 async def test_a_write_over_another_revision_changes_nothing_and_says_so(bucket: Bucket):
     first = await bucket.put("x", b"one")
     newest = await bucket.put("x", b"two")

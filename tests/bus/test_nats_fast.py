@@ -10,6 +10,7 @@ from nats.errors import BadSubjectError, ConnectionClosedError, MaxPayloadError,
 
 from muster_bus.broker.embedded import Server
 from muster_bus.broker.nats_fast import FastClient, FastParser, Incoming
+from tests.guards import guards
 
 HEADERS = [
     {"sender": "worker/w1", "kind": "result", "Nats-Msg-Id": "r.t.1"},
@@ -73,6 +74,12 @@ def test_messages_are_delivered_whole_and_in_order_however_their_bytes_are_cut(s
     assert [(message.subject, message.reply, message.data, message.headers) for message in received] == sent
 
 
+@guards(
+    "libs/bus/muster_bus/broker/nats_fast.py",
+    'words = data[at:end].split(b" ")',
+    rule="I10",
+    replace="words = data[at:end].split()",
+)
 async def test_a_subject_may_hold_what_python_takes_for_space():
     received: list[Incoming] = []
 

@@ -15,6 +15,7 @@ from muster_protocol.errors import BrokerAway, Invalid
 from muster_testing import Proxy, pause, resume, until, until_asked
 from tests.bus.broker_tools import Recorder, change_stream, result
 from tests.bus.conftest import Connect
+from tests.guards import guards
 
 LARGE = 400_000  # bytes; twenty and some fill the buffer
 
@@ -52,6 +53,12 @@ async def test_many_at_once_are_stored_in_order_and_once_though_the_broker_is_ki
     ]
 
 
+@guards(
+    "libs/bus/muster_bus/publish.py",
+    "except _TryAgain:\n                self.retries += 1\n        return await self.store(*message)",
+    rule="I1",
+    replace="except ZeroDivisionError:\n                self.retries += 1\n        return await self.store(*message)",
+)
 async def test_many_at_once_are_asked_for_again_when_their_acknowledgements_are_lost(
     bus: Bus, proxy: Proxy, connect: Connect
 ):
@@ -87,6 +94,9 @@ async def test_a_lost_acknowledgement_is_asked_for_again_under_the_same_id(bus: 
     assert len(await read_subject(bus.nc, "results.r1", from_leader=True)) == 1
 
 
+@guards(
+    "libs/bus/muster_bus/publish.py", 'acked.set_exception(_TryAgain("no acknowledgement came"))', rule="I1", seconds=30
+)
 @pytest.mark.usefixtures("bus")
 async def test_a_broker_that_does_not_acknowledge_is_asked_again(proxy: Proxy, connect: Connect):
     behind = await connect(proxy.url)
@@ -101,6 +111,12 @@ async def test_a_broker_that_does_not_acknowledge_is_asked_again(proxy: Proxy, c
     assert stored.sequence == 1
 
 
+@guards(
+    "libs/bus/muster_bus/publish.py",
+    "if give_up is not None and time.monotonic() > give_up:",
+    rule="I1",
+    replace="if True:",
+)
 async def test_a_full_stream_holds_a_publish_back_until_there_is_room(bus: Bus):
     await change_stream(bus, "TASKS", max_bytes=3000)
     first = await bus.publisher.store("tasks.a", b"x" * 2000, {})
@@ -133,6 +149,7 @@ async def test_publishes_that_wait_for_a_full_stream_log_it_once(
     assert caplog.text.count("not stored for") == 1
 
 
+@guards("libs/bus/muster_bus/publish.py", 'if code in REFUSED_FOR_NOW or error.get("code") == 503:', rule="I1")
 async def test_a_publish_to_a_full_stream_gives_up_in_time_with_the_reason(bus: Bus):
     await change_stream(bus, "TASKS", max_bytes=3000)
     await bus.publisher.store("tasks.a", b"x" * 2000, {})
@@ -141,6 +158,7 @@ async def test_a_publish_to_a_full_stream_gives_up_in_time_with_the_reason(bus: 
         await bus.publisher.store("tasks.a", b"y" * 2000, {}, give_up_after=0.3)
 
 
+@guards("libs/bus/muster_bus/publish.py", "frozenset({10071, 10164})", rule="I2", replace="frozenset({10164})")
 async def test_a_lost_compare_and_set_is_raised_at_once_and_never_tried_again(bus: Bus):
     await bus.publisher.store("results.r1", b"{}", {})
 
@@ -180,6 +198,12 @@ async def test_the_headers_of_the_caller_stay_as_they_were(bus: Bus):
     assert headers == {"sender": "worker/w1"}
 
 
+@guards(
+    "libs/bus/muster_bus/publish.py",
+    "self._places = asyncio.Semaphore(MAX_IN_FLIGHT)",
+    rule="publish",
+    replace="self._places = asyncio.Semaphore(10 * MAX_IN_FLIGHT)",
+)
 async def test_no_more_than_a_bound_is_in_flight(bus: Bus, other: Bus):
     recorder = await Recorder.on(other, "no.stream")
     storing = [asyncio.create_task(bus.publisher.store("no.stream", b"", {})) for _ in range(MAX_IN_FLIGHT + 100)]
@@ -207,6 +231,12 @@ async def test_a_publish_that_waits_for_a_free_slot_gives_up_in_time(bus: Bus, o
     await asyncio.wait(storing)
 
 
+@guards(
+    "libs/bus/muster_bus/publish.py",
+    "        if self._nc.is_full:\n            await self._nc.make_room()",
+    rule="publish",
+    replace="        pass",
+)
 async def test_many_large_ones_wait_for_a_broker_that_does_not_read(broker: Server, bus: Bus):
     large: list[Outgoing] = [("tasks.slow", b"x" * LARGE, {}) for _ in range(100)]
     pause(broker)
@@ -220,6 +250,12 @@ async def test_many_large_ones_wait_for_a_broker_that_does_not_read(broker: Serv
         assert len(await storing) == len(large)
 
 
+@guards(
+    "libs/bus/muster_bus/publish.py",
+    "except (ValueError, KeyError, AttributeError, TypeError):",
+    rule="publish",
+    replace="except ZeroDivisionError:",
+)
 async def test_a_reply_that_no_stream_sent_is_not_an_acknowledgement(bus: Bus, other: Bus):
     await other.subscribe("not.stored", lambda message: other.nc.post(message.reply, b"ok"))
     await other.flush()

@@ -18,6 +18,7 @@ from muster_bus.pull import Pull, shares
 from muster_testing import pause, resume, until
 from tests.bus.broker_tools import TAGS, HeldPull, api, consumer, put_task
 from tests.bus.conftest import Pulling
+from tests.guards import guards
 
 CONSUMERS = list(task_queue(TAGS).consumers)
 
@@ -27,6 +28,7 @@ async def settle(holder: HeldPull, delivery: Delivery) -> None:
     holder.release(delivery)
 
 
+@guards("libs/bus/muster_bus/pull.py", " - sum(pull.open for pull in self._pulls.values())", rule="slots", replace="")
 async def test_two_slots_over_six_consumers_never_hold_more_than_two(bus: Bus, other: Bus, pulling: Pulling):
     holder = await pulling(other, CONSUMERS, slots=2)
     for n in range(5):  # the busy tag's turns leave pulls open at the idle ones
@@ -98,6 +100,12 @@ def test_all_free_slots_are_shared_out_and_the_first_in_line_gets_one(free: int,
     assert shared[first % len(weights)] >= 1
 
 
+@guards(
+    "libs/bus/muster_bus/pull.py",
+    "if self._is_closing or len(self.running)",
+    rule="slots",
+    replace="if self._is_closing or 0 * len(self.running)",
+)
 async def test_what_comes_though_no_slot_is_free_is_handed_back(bus: Bus, other: Bus, broker: Server, pulling: Pulling):
     """Pulls that were given up while the broker hung are all answered when it goes on."""
     holder = await pulling(other, CONSUMERS[:2], slots=2)
@@ -119,6 +127,7 @@ async def test_what_comes_though_no_slot_is_free_is_handed_back(bus: Bus, other:
     assert holder.most <= 2
 
 
+@guards("libs/bus/muster_bus/pull.py", "await self._note_returned(delivery)", rule="I12")
 async def test_a_message_returned_unread_is_noted_before_it_is_handed_back(bus: Bus):
     """The broker counts it as delivered; the note says that its handler was not called."""
     got: asyncio.Queue[Delivery] = asyncio.Queue()
@@ -141,6 +150,12 @@ async def test_a_message_returned_unread_is_noted_before_it_is_handed_back(bus: 
     pull.stop()
 
 
+@guards(
+    "libs/bus/muster_bus/pull.py",
+    "        self._pulls.clear()\n        self._fill()",
+    rule="I1",
+    replace="        pass",
+)
 async def test_a_pull_that_was_open_when_the_broker_died_is_asked_again_at_once(
     bus: Bus, broker: Server, pulling: Pulling
 ):
@@ -174,6 +189,7 @@ async def test_a_consumer_that_is_made_later_is_pulled_from(bus: Bus, pulling: P
     assert (await holder.next(within=9)).data == b"one"
 
 
+@guards("libs/bus/muster_bus/pull.py", "delivery.lease.drop()  # kept alive without a handler", rule="I1")
 async def test_a_handler_that_breaks_frees_its_slot_and_its_message_comes_again(bus: Bus):
     numbers: dict[bytes, list[int]] = {b"good": [], b"bad": []}
 
@@ -206,6 +222,18 @@ async def test_what_is_handed_back_ten_times_is_still_delivered(bus: Bus, pullin
     assert (await holder.next(within=20)).number == 11
 
 
+@guards(
+    "libs/bus/muster_bus/pull.py",
+    "if self._is_closing or len(self.running) >= self.slots:",
+    rule="I12",
+    replace="if len(self.running) >= self.slots:",
+)
+@guards(
+    "libs/bus/muster_bus/pull.py",
+    "await self._subscription.drain()",
+    rule="I12",
+    replace="await self._subscription.unsubscribe()",
+)
 async def test_nothing_waits_for_an_ack_timeout_after_a_clean_stop_though_messages_keep_coming(
     bus: Bus, other: Bus, pulling: Pulling
 ):

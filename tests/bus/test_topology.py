@@ -23,6 +23,7 @@ from muster_protocol.errors import BrokerAway, Misconfigured
 from muster_testing import pause, resume, until
 from tests.bus.broker_tools import api, change_stream, consumer, put_task
 from tests.bus.conftest import Connect
+from tests.guards import guards
 
 SETTINGS = Provisioning(lease_seconds=1, ack_wait_seconds=1)
 
@@ -43,6 +44,7 @@ async def everything(bus: Bus) -> list[dict[str, Any]]:
     return found
 
 
+@guards("libs/bus/muster_bus/broker/topology.py", "max_deliver=-1,", rule="queues", replace="max_deliver=5,")
 async def test_provisioning_twice_changes_nothing(bare: Bus):
     await provision(bare, SETTINGS, ["default"], ["a", "b"])
     before = await everything(bare)
@@ -65,6 +67,12 @@ async def test_a_new_team_and_a_new_tag_leave_the_others_as_they_are(bare: Bus):
     assert await ack_wait_of(bare, request_queue("one")) == await ack_wait_of(bare, request_queue("two")) == 1
 
 
+@guards(
+    "libs/bus/muster_bus/broker/topology.py",
+    "for tag in tags], retention=queue)",
+    rule="queues",
+    replace="for tag in tags], retention=queue, max_age=3600.0)",
+)
 @pytest.mark.parametrize("stream", ["REQUESTS", "TASKS"])
 async def test_queues_have_no_age_and_their_consumers_count_no_deliveries(bus: Bus, stream: str):
     config = (await api(bus, f"STREAM.INFO.{stream}"))["config"]
@@ -75,6 +83,12 @@ async def test_queues_have_no_age_and_their_consumers_count_no_deliveries(bus: B
     assert {one["config"]["max_deliver"] for one in consumers} == {-1}
 
 
+@guards(
+    "libs/bus/muster_bus/broker/topology.py",
+    "discard=api.DiscardPolicy.NEW,",
+    rule="queues",
+    replace="discard=api.DiscardPolicy.OLD,",
+)
 async def test_every_stream_is_bounded_and_refuses_what_is_new_when_it_is_full(bus: Bus):
     for stream in (await api(bus, "STREAM.LIST"))["streams"]:
         config = stream["config"]
@@ -89,6 +103,13 @@ async def test_the_log_has_an_age_and_no_limit_per_subject(bus: Bus):
     assert await longest_deadline(bus) == SETTINGS.results_age.total_seconds() / 2
 
 
+@guards(
+    "libs/bus/muster_bus/broker/topology.py",
+    '"max_msgs_per_subject", "allow_direct"',
+    rule="queues",
+    replace='"allow_direct"',
+)
+@guards("libs/bus/muster_bus/broker/topology.py", '"storage", "max_age", ', rule="queues", replace='"storage", ')
 @pytest.mark.parametrize(
     ("stream", "field", "value", "text"),
     [
@@ -164,6 +185,7 @@ async def test_a_log_that_is_not_repeated_is_refused(bare: Bus):
         await provision(bare, SETTINGS, ["default"], ["a"])
 
 
+@guards("libs/bus/muster_bus/broker/topology.py", '"max_deliver", existing.max_deliver, -1)', rule="queues")
 @pytest.mark.parametrize(
     ("field", "value", "text"),
     [

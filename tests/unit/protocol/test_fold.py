@@ -5,6 +5,7 @@ import time
 
 from muster_protocol.fold import Entry, RequestState, advance, fold, next_timer
 from muster_protocol.messages import Decision, ResultStatus, Usage
+from tests.guards import guards
 from tests.unit.protocol.log_builder import (
     REQUEST,
     LogBuilder,
@@ -235,6 +236,12 @@ def test_the_first_cancellation_is_the_one_that_is_named():
     assert (state.cancelled.by, state.controls_seen) == ("client/a", 9)
 
 
+@guards(
+    "libs/protocol/muster_protocol/fold/state.py",
+    "return max(0, delivery - self.last_productive_delivery - 1)",
+    rule="I1",
+    replace="return 0",
+)
 def test_takes_without_progress_are_counted_until_there_is_progress():
     log = LogBuilder()
     for delivery in (1, 2, 3):

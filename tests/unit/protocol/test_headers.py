@@ -7,6 +7,7 @@ from muster_protocol.errors import Invalid
 from muster_protocol.headers import headers_of, require_kind, require_sender
 from muster_protocol.messages import LOG_KINDS, Result, Started, Usage
 from muster_protocol.sender import Origin, Sender
+from tests.guards import guards
 from tests.unit.protocol.log_builder import answer, result, taken
 
 WORKER = Origin("r1", Sender("worker", "w1", "math"))
@@ -17,6 +18,7 @@ def test_a_sender_is_a_service_and_an_instance_and_for_workers_a_role(sender: st
     assert require_sender({h.SENDER: sender}) == sender
 
 
+@guards("libs/protocol/muster_protocol/headers.py", "if not _SENDER.fullmatch(sender):", rule="I10")
 @pytest.mark.parametrize(
     "sender", ["Worker/w1", "anonymous", "worker/", "/w1", "a/b/c/d", "worker/w 1", "worker/w1\n", "1"]
 )

@@ -19,6 +19,7 @@ from muster_supervisor.decide import (
     last_moment,
     next_time,
 )
+from tests.guards import guards
 from tests.unit.protocol.log_builder import (
     START,
     LogBuilder,
@@ -64,6 +65,12 @@ def test_nothing_is_due_for_an_answered_request():
     assert due(log.state, NOW) == []
 
 
+@guards(
+    "services/supervisor/muster_supervisor/decide.py",
+    "attempts = tuple(_dispatchable(state, now, allowance))",
+    rule="I5",
+    replace="attempts = () if state.in_flight else tuple(_dispatchable(state, now, allowance))",
+)
 def test_i5_a_chain_beside_a_slow_task_does_not_wait_for_it():
     log = planned(task("slow"), task("one"), task("two", "one"), task("three", "two"), task("all", "slow", "three"))
     log.own(reserved(("slow", 1)))
@@ -126,6 +133,12 @@ def test_ready_tasks_are_dispatched_before_failed_ones_are_refined():
     assert [type(step) for step in due(log.state, NOW)] == [DispatchTasks, Refine]
 
 
+@guards(
+    "services/supervisor/muster_supervisor/decide.py",
+    "for task_id in state.expired]",
+    rule="I4",
+    replace="for task_id in ()]",
+)
 def test_an_attempt_without_a_result_expires_a_moment_after_its_timeout():
     log = planned(task("t"))
     log.own(reserved(("t", 1), timeout_seconds=60))
@@ -143,6 +156,7 @@ def test_a_cancelled_request_is_answered_at_once():
     assert due(log.state, NOW) == [GiveAnswer(AnswerStatus.CANCELLED, "enough")]
 
 
+@guards("services/supervisor/muster_supervisor/decide.py", "if moment is not None and now >= moment:", rule="I4")
 def test_i4_at_the_last_moment_the_answer_is_partial():
     log = LogBuilder()
     log.take()
@@ -170,6 +184,12 @@ def test_i4_a_request_that_was_never_planned_is_answered_at_its_deadline():
     assert due(log.state, START + 1_000_000) == [GiveAnswer(AnswerStatus.FAILED, "the deadline was reached")]
 
 
+@guards(
+    "services/supervisor/muster_supervisor/decide.py",
+    "return timeout_seconds if moment is None else",
+    rule="I4",
+    replace="return timeout_seconds if True else",
+)
 def test_no_attempt_is_given_longer_than_the_request_has():
     log = LogBuilder()
     log.take()

@@ -11,6 +11,7 @@ from muster_agent.models.scripted import Scripted
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import Request, Usage
 from muster_supervisor.planner import Unplannable, make_plan
+from tests.guards import guards
 from tests.unit.agent.teams import team
 
 TEAM = team({"name": "researcher", "tags": ["research"]}, {"name": "writer"})
@@ -73,6 +74,7 @@ async def test_a_plan_that_was_cut_off_is_invalid_and_what_it_cost_is_kept():
     assert caught.value.usage.tokens == 15
 
 
+@guards("services/supervisor/muster_supervisor/planner.py", "if wrong := errors(findings):", rule="I10")
 async def test_an_explicit_plan_with_mistakes_names_them_all():
     tasks = [{"id": i, "description": f"find {i} somewhere", "tag": i * 3} for i in "xy"]
 

@@ -14,6 +14,7 @@ from muster_protocol.messages import ResultStatus
 from muster_worker.executor import Executor
 from muster_worker.outcome import Outcome
 from muster_worker.runners.model import output_of
+from tests.guards import guards
 from tests.unit.agent.teams import FUNCTIONS, task, team
 
 HANDLERS = """
@@ -65,6 +66,13 @@ async def test_a_function_gets_its_task_and_context_and_can_publish_progress(exe
     assert published == ["half way"]
 
 
+@guards(
+    "services/worker/muster_worker/executor.py",
+    "timer = asyncio.timeout(task.timeout_seconds)",
+    rule="I4",
+    replace="timer = asyncio.timeout(None)",
+    case="hangs-timeout-False-no result within 0.01 s",
+)
 @pytest.mark.parametrize(
     ("name", "error_class", "is_final", "text"),
     [

@@ -1,5 +1,6 @@
 """Provisioning makes what is missing, adds what is new and refuses what differs; services only bind."""
 
+import asyncio
 import time
 from pathlib import Path
 from typing import Any
@@ -275,3 +276,18 @@ async def test_a_broker_that_does_not_answer_is_an_error_and_not_an_empty_one(bu
 
 async def test_before_anything_is_provisioned_there_is_no_team(bare: Bus):
     assert await teams_provisioned(bare) == []
+
+
+@guards("libs/bus/muster_bus/broker/queues.py", "if time.monotonic() >= give_up:", rule="I4", replace="if True:")
+async def test_a_service_that_starts_while_the_broker_hangs_waits_for_it(
+    bus: Bus, broker: Server, caplog: pytest.LogCaptureFixture
+):
+    """A supervisor that ended instead would leave its requests to nobody until it is started again."""
+    pause(broker)
+    looking = asyncio.create_task(longest_deadline(bus, give_up_after=30))
+    try:
+        await until(lambda: "look up RESULTS: nats: timeout; trying again" in caplog.text, "it tries again")
+    finally:
+        resume(broker)
+
+    assert await looking > 0

@@ -7,7 +7,7 @@ from functools import partial
 
 from muster_agent.models.port import Model
 from muster_agent.team.schema import Team
-from muster_bus.broker.queues import ack_wait_of, longest_deadline, request_queue
+from muster_bus.broker.queues import WAIT_SECONDS, ack_wait_of, longest_deadline, request_queue
 from muster_bus.connection import Bus
 from muster_bus.pull import Pull
 from muster_protocol import subjects
@@ -39,7 +39,7 @@ class Supervisor:
         team, queue = self._team.team, request_queue(self._team.team)
         lease_seconds = await ack_wait_of(self.bus, queue)
         resources = Resources(self.bus, self._team, self._model, asyncio.Semaphore(MODEL_SLOTS), lease_seconds)
-        intake = self._intake = Intake(resources, await longest_deadline(self.bus))
+        intake = self._intake = Intake(resources, await longest_deadline(self.bus, WAIT_SECONDS))
         await self.bus.subscribe(subjects.ALL_CONTROL, intake.on_control)
         self.bus.on_reconnect(intake.on_reconnect)
         returned = partial(note_returned, self.bus, team)

@@ -18,6 +18,7 @@ from muster_protocol.subjects import STREAMS, stream_of
 log = logging.getLogger("muster.bus")
 
 WAIT_SECONDS = 60.0  # for `muster provision`, which may run beside the services
+LOOK_UP_SECONDS = 3.0
 REQUESTS, TASKS = STREAMS["requests"], STREAMS["tasks"]
 
 
@@ -72,10 +73,19 @@ async def _ack_wait(bus: Bus, stream: str, consumer: str, give_up_after: float) 
     )
 
 
-async def longest_deadline(bus: Bus) -> float:
+async def longest_deadline(bus: Bus, give_up_after: float = 0.0) -> float:
     """Half the age of RESULTS, in seconds: a log must outlive its request."""
-    age = (await _look_up(bus, STREAMS["results"])).config.max_age
-    return age / 2 if age else float("inf")
+    give_up = time.monotonic() + give_up_after
+    while True:
+        try:
+            age = (await _look_up(bus, STREAMS["results"])).config.max_age
+        except BrokerAway as error:
+            if time.monotonic() >= give_up:
+                raise
+            log.warning("%s; trying again", error)
+            await asyncio.sleep(0.25)
+        else:
+            return age / 2 if age else float("inf")
 
 
 async def last_sequence(bus: Bus, subject: str) -> int:
@@ -86,7 +96,7 @@ async def last_sequence(bus: Bus, subject: str) -> int:
 async def _look_up(bus: Bus, stream: str) -> api.StreamInfo:
     with named_errors(f"look up {stream}"):
         try:
-            return await bus.nc.jetstream(timeout=5).stream_info(stream)
+            return await bus.nc.jetstream(timeout=LOOK_UP_SECONDS).stream_info(stream)
         except NotFoundError:
             raise Misconfigured(f"there is no stream {stream}; run `muster provision`") from None
 
@@ -95,7 +105,7 @@ async def teams_provisioned(bus: Bus) -> list[str]:
     """The teams that requests can be sent to; none before anything is provisioned."""
     with named_errors(f"look up {REQUESTS}"):
         try:
-            config = (await bus.nc.jetstream(timeout=5).stream_info(REQUESTS)).config
+            config = (await bus.nc.jetstream(timeout=LOOK_UP_SECONDS).stream_info(REQUESTS)).config
         except NotFoundError:
             return []
     return sorted(subject.removeprefix("requests.") for subject in config.subjects or [])

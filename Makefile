@@ -6,8 +6,9 @@ SEED ?= 1
 MINUTES ?= 2
 SOURCES := libs services cli examples tests bench scripts
 PYTEST := $(RUN)/pytest --ignore=tests/e2e -n 4 --maxschedchunk 1
+QUICK := -m 'not sweep'
 
-.PHONY: install demo up test check ci fmt bench mutate chaos e2e clean
+.PHONY: install demo up test sweep check ci fmt bench mutate chaos e2e clean
 
 # Byte code of our own packages, which uv leaves alone: it compiles what changed and looks at the rest. Errors are for
 # whoever imports the file to report.
@@ -32,6 +33,10 @@ up: install
 	@$(RUN)/muster up $(ARGS)
 
 test: install
+	@$(PYTEST) $(QUICK) $(ARGS)
+
+# Every test, also the long ones: all steps of a kill, all cases of a flood.
+sweep: install
 	@$(PYTEST) $(ARGS)
 
 check: install
@@ -42,7 +47,7 @@ check: install
 
 # As `make check test`, but a test that fails has a second try, alone, and is named if it passes then.
 ci: check
-	@$(RUN)/python scripts/rerun.py $(PYTEST)
+	@$(RUN)/python scripts/rerun.py $(PYTEST) $(QUICK)
 
 fmt: install
 	@$(RUN)/ruff check --fix

@@ -39,13 +39,13 @@ DIAMOND = [
     [
         "after:taken",
         "before:plan",
-        "after:plan",
-        "before:reserved",
+        pytest.param("after:plan", marks=pytest.mark.sweep),
+        pytest.param("before:reserved", marks=pytest.mark.sweep),
         "after:reserved",
-        "before:dispatched",
-        "after:dispatched",
+        pytest.param("before:dispatched", marks=pytest.mark.sweep),
+        pytest.param("after:dispatched", marks=pytest.mark.sweep),
         "before:answer",
-        "after:answer",
+        pytest.param("after:answer", marks=pytest.mark.sweep),
         "before:ack",
     ],
 )

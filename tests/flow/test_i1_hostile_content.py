@@ -24,7 +24,7 @@ PLAN = {"tasks": [{"id": "a", "description": "{}", "tag": "scripted"}]}
 
 
 @guards("libs/bus/muster_bus/telemetry.py", "if _TRACEPARENT.fullmatch(given):", rule="I1", replace="if given:")
-async def test_a_trace_that_is_none_is_not_copied_into_every_message(muster: Muster) -> None:
+async def test_an_invalid_traceparent_is_not_copied_into_messages(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
     body = json.dumps({"plan": PLAN}).encode()
@@ -64,7 +64,7 @@ async def test_a_body_that_kills_whoever_reads_it_is_answered_as_poison_unread(m
     case="more1",
 )
 @pytest.mark.parametrize("more", [{"seconds": 1e308}, {"usage": {"usd": 1e308, "model_calls": 1}}])
-async def test_numbers_that_add_up_to_more_than_a_number_can_say_are_refused(
+async def test_numbers_whose_sum_would_overflow_are_refused(
     muster: Muster, more: dict[str, Any]
 ) -> None:
     await muster.start("supervisor", "s1")

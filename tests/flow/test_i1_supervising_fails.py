@@ -1,4 +1,4 @@
-"""I1: a bug in the attendance of a request costs a lease, not the request."""
+"""I1: a bug while a request is supervised costs a lease, not the request."""
 
 import pytest
 
@@ -41,7 +41,7 @@ class Buggy:
     rule="I1",
     replace="            return",
 )
-async def test_a_request_whose_attendance_breaks_is_taken_again(muster: Muster) -> None:
+async def test_a_request_whose_supervising_fails_is_taken_again(muster: Muster) -> None:
     async with supervising(muster, Buggy()):
         request = await muster.submit([{"id": "a"}])
         await muster.until_log(request, lambda state: state.in_flight == 1)
@@ -52,7 +52,7 @@ async def test_a_request_whose_attendance_breaks_is_taken_again(muster: Muster) 
     assert (await muster.state(request)).delivery >= 2
 
 
-async def test_a_bug_beside_the_loop_ends_the_attendance_as_one_in_it_does(muster: Muster) -> None:
+async def test_a_bug_in_the_background_ends_the_run_as_one_in_the_loop_does(muster: Muster) -> None:
     async def stumble() -> None:
         raise ValueError("a bug")
 

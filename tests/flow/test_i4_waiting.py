@@ -34,7 +34,7 @@ SECONDS = 4.0  # a tenth of it is kept for the answer, and the results must be t
     case="composing",
 )
 @pytest.mark.parametrize("when", ["planning", "refining", "composing"])
-async def test_a_model_that_never_answers_holds_no_answer_up(muster: Muster, when: str) -> None:
+async def test_a_model_that_never_answers_does_not_delay_the_answer(muster: Muster, when: str) -> None:
     async with supervising(muster, Silent()):
         began = time.monotonic()
         if when == "planning":
@@ -63,7 +63,7 @@ async def test_a_model_that_never_answers_holds_no_answer_up(muster: Muster, whe
     rule="I4",
     replace="(self._deadline - 5.0)",
 )
-async def test_the_owner_of_a_request_that_waited_long_has_time_for_as_long_as_it_is_told_to_work(
+async def test_a_request_that_waited_long_is_planned_within_the_time_that_is_left(
     muster: Muster,
 ) -> None:
     async with connected(muster, "s1") as bus:
@@ -83,7 +83,7 @@ async def test_the_owner_of_a_request_that_waited_long_has_time_for_as_long_as_i
     rule="I4",
     replace="owner.resources.model_slots",
 )
-async def test_requests_that_wait_for_a_model_hold_up_none_that_needs_it_not(muster: Muster) -> None:
+async def test_requests_that_wait_for_a_model_do_not_delay_those_that_need_none(muster: Muster) -> None:
     await muster.start("worker", "w1")
     async with supervising(muster, Silent()):
         model_slots = [await muster.client.submit(f"think of {n}") for n in range(16)]
@@ -96,7 +96,7 @@ async def test_requests_that_wait_for_a_model_hold_up_none_that_needs_it_not(mus
     assert answer.status is AnswerStatus.DONE
 
 
-async def test_what_was_said_on_control_is_not_read_again_with_each_word_that_follows(muster: Muster) -> None:
+async def test_a_control_message_is_read_once_however_many_follow(muster: Muster) -> None:
     async with supervising(muster, choose_model("offline", {})) as supervisor:
         request = await muster.submit([{"id": "waits"}])
         await muster.until_log(request, lambda state: state.in_flight == 1)

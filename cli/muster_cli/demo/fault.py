@@ -7,6 +7,7 @@ from rich.console import Console
 from muster_bus.log import read_log
 from muster_cli.demo.environment import DemoEnvironment
 from muster_cli.view.board import Board, name_of
+from muster_cli.view.news import News, NewsKind
 from muster_protocol.fold import TaskPhase, fold
 from muster_protocol.messages import Answer, Result, ResultStatus
 
@@ -21,8 +22,8 @@ class Fault:
         self._environment = environment
         self.description = ""  # of what was killed; empty until then
 
-    def kill_once(self, board: Board) -> str | None:
-        """Called after every update; returns a line about the kill when it happened now."""
+    def kill_once(self, board: Board) -> News | None:
+        """Called after every update; returns the kill when it happened now."""
         is_done = any(task.phase is TaskPhase.DONE for task in board.state.tasks.values())
         if self.description or not board.assignments or not is_done:
             return None
@@ -33,7 +34,7 @@ class Fault:
                 self.description = self._kill_supervisor(board)
             case _:
                 self.description = self._kill_broker(board)
-        return f"⚡ {self.description}"
+        return News(NewsKind.FAULT, self.description)
 
     def _kill_worker(self, board: Board) -> str:
         name = name_of(next(iter(board.assignments.values())).worker)

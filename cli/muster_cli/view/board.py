@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import assert_never
 
+from muster_cli.view.news import News, NewsKind
 from muster_protocol.explain import Seen
 from muster_protocol.fold import Entry, RequestState, TaskPhase, apply
 from muster_protocol.messages import (
@@ -57,8 +58,8 @@ class Board:
         )
         return Seen(now, started)
 
-    def apply_entry(self, entry: Entry) -> str | None:
-        """Fold an entry; returns a line about it when it is news."""
+    def apply_entry(self, entry: Entry) -> News | None:
+        """Fold an entry; returns what is new."""
         if entry.sequence <= self.state.last_sequence:
             return None
         previous = self.state.owner
@@ -67,31 +68,34 @@ class Board:
             case Taken() as taken:
                 news = self._taken(taken, previous)
             case PlanRecorded() as plan_entry if self.state.plan_entry is plan_entry:
-                news = f"plan    {len(self.state.tasks)} tasks"
+                news = News(NewsKind.STAGE, f"plan    {len(self.state.tasks)} tasks")
             case Result() as result:
                 news = self._result(result)
             case Revision() as revision:
-                news = f"↻ {revision.task_id}  attempt {revision.attempt} with a better description"
+                text = f"{revision.task_id}  attempt {revision.attempt} with a better description"
+                news = News(NewsKind.RETRY, text)
             case Decision() as decision:
-                news = f"■ {decision.decision} by {decision.by} {decision.reason}".rstrip()
+                text = f"{decision.decision} by {decision.by} {decision.reason}".rstrip()
+                news = News(NewsKind.DECISION, text)
             case Answer() as answer if self.state.answer is answer:
-                news = f"answer  {answer.status.value}"
+                news = News(NewsKind.STAGE, f"answer  {answer.status.value}")
             case PlanRecorded() | Answer() | Reserved() | Dispatched():
                 news = None
             case _:
                 assert_never(entry.body)
         return news
 
-    def apply_event(self, event: Event, now: float) -> str | None:
-        """Take note of an event; returns a line about it when it is news."""
+    def apply_event(self, event: Event, now: float) -> News | None:
+        """Take note of an event; returns what is new."""
         match event:
             case Started():
                 return self._started(event, now)
             case HandedBack():
                 self.assignments.pop(event.task_id, None)
-                return f"↩ {event.task_id}  handed back by {name_of(event.worker)}"
+                return News(NewsKind.HANDED_BACK, f"{event.task_id}  handed back by {name_of(event.worker)}")
             case ConflictFound():
-                return f"⚠ {event.task_id}  {event.what}: {name_of(event.first)} and {name_of(event.second)}"
+                text = f"{event.task_id}  {event.what}: {name_of(event.first)} and {name_of(event.second)}"
+                return News(NewsKind.CONFLICT, text)
             case Progress():
                 return self._progress(event.task_id, event.text, now)
             case ToolUsed(error=None):
@@ -101,22 +105,22 @@ class Board:
             case _:
                 assert_never(event)
 
-    def _taken(self, taken: Taken, previous: str | None) -> str:
+    def _taken(self, taken: Taken, previous: str | None) -> News:
         if taken.handed_back:
-            return f"handed back by supervisor-{taken.instance}"
+            return News(NewsKind.STAGE, f"handed back by supervisor-{taken.instance}")
         if previous is not None and previous != taken.instance:
-            return f"⇄ taken over by supervisor-{taken.instance}"
-        return f"taken   by supervisor-{taken.instance}"
+            return News(NewsKind.TAKEN_OVER, f"taken over by supervisor-{taken.instance}")
+        return News(NewsKind.STAGE, f"taken   by supervisor-{taken.instance}")
 
-    def _started(self, event: Started, now: float) -> str | None:
+    def _started(self, event: Started, now: float) -> News | None:
         if self._is_done(event.task_id):
             return None
         before = self.assignments.get(event.task_id)
         self.assignments[event.task_id] = Assignment(event.worker, event.attempt, now)
         again = "" if before is None else f", after {name_of(before.worker)}"
-        return f"→ {event.task_id}  {name_of(event.worker)} as {event.role}{again}"
+        return News(NewsKind.STARTED, f"{event.task_id}  {name_of(event.worker)} as {event.role}{again}")
 
-    def _progress(self, task_id: str, text: str, now: float) -> str | None:
+    def _progress(self, task_id: str, text: str, now: float) -> News | None:
         text = _line(text)
         if self._is_done(task_id) or not text:
             return None
@@ -125,21 +129,22 @@ class Board:
         if now - self.progress_shown_at.get(task_id, -inf) < PROGRESS_SECONDS:
             return None
         self.progress_shown_at[task_id] = now
-        return f"· {task_id}  {text}"
+        return News(NewsKind.PROGRESS, f"{task_id}  {text}")
 
     def _is_done(self, task_id: str) -> bool:
         """An event may arrive after the log's entry about what followed it."""
         task = self.state.tasks.get(task_id)
         return task is not None and task.phase is TaskPhase.DONE
 
-    def _result(self, result: Result) -> str | None:
+    def _result(self, result: Result) -> News:
         if not self.state.is_counted(result):
-            return f"≈ {result.task_id}  a second result of attempt {result.attempt}, not counted"
+            text = f"{result.task_id}  a second result of attempt {result.attempt}, not counted"
+            return News(NewsKind.NOT_COUNTED, text)
         self.assignments.pop(result.task_id, None)
         if result.status is ResultStatus.DONE:
-            return f"✓ {result.task_id}  {result.seconds:.1f} s by {name_of(result.worker)}"
+            return News(NewsKind.DONE, f"{result.task_id}  {result.seconds:.1f} s by {name_of(result.worker)}")
         reason = failure_text(result.error) if result.error else "no reason given"
-        return f"✗ {result.task_id}  attempt {result.attempt} {result.status.value}: {reason}"
+        return News(NewsKind.FAILED, f"{result.task_id}  attempt {result.attempt} {result.status.value}: {reason}")
 
 
 def failure_text(failure: Failure) -> str:

@@ -11,6 +11,7 @@ from muster_bus.background import supervised
 from muster_cli.exits import exit_of
 from muster_cli.view.board import Board
 from muster_cli.view.console import console
+from muster_cli.view.news import News, NewsKind
 from muster_cli.view.render import ending_of, show_answer
 from muster_cli.view.screen import Screen, screen_for, show_update
 from muster_cli.view.workers import live_tags
@@ -49,7 +50,7 @@ async def follow(client: Client, request_id: str, *, is_json: bool, jaeger_url: 
 
 
 async def watched(
-    client: Client, board: Board, screen: Screen, then: Callable[[Board], str | None] = lambda _: None
+    client: Client, board: Board, screen: Screen, then: Callable[[Board], News | None] = lambda _: None
 ) -> Answer:
     """Put every update on the board until the answer; `then` is called after each, and may return news."""
     with screen:
@@ -76,7 +77,7 @@ async def _hint(client: Client, board: Board, screen: Screen) -> None:
             continue
         why = await _waited_for(client, board)
         if why is not None and why != shown:
-            screen.show(f"… {why}", time.monotonic() - began)
+            screen.show(News(NewsKind.WAITING, why), time.monotonic() - began)
             shown = why
 
 

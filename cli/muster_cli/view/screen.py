@@ -8,11 +8,10 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from muster_cli.view.board import Board
+from muster_cli.view.news import BESIDE_THE_PLAN, News
 from muster_cli.view.render import plan_of, progress_of
 from muster_client import Update
 from muster_protocol.fold import Entry, TaskPhase
-
-LINES_BESIDE = "↻⚠≈■…⚡⇄"  # the first character of news that the redrawn plan does not show
 
 
 class Screen(Protocol):
@@ -24,7 +23,7 @@ class Screen(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, stack: TracebackType | None, /
     ) -> None: ...
 
-    def show(self, news: str | None, seconds: float, /) -> None: ...
+    def show(self, news: News | None, seconds: float, /) -> None: ...
 
 
 class Lines:
@@ -41,7 +40,7 @@ class Lines:
     def __exit__(self, *_: object) -> None:
         return
 
-    def show(self, news: str | None, seconds: float) -> None:
+    def show(self, news: News | None, seconds: float) -> None:
         if news is None:
             return
         self._console.print(f"{seconds:6.1f} s  {news}", markup=False, highlight=False, soft_wrap=True)
@@ -66,8 +65,8 @@ class Redrawn:
     ) -> None:
         self._live.__exit__(kind, error, stack)
 
-    def show(self, news: str | None, _seconds: float) -> None:
-        if news is not None and news[0] in LINES_BESIDE:
+    def show(self, news: News | None, _seconds: float) -> None:
+        if news is not None and news.kind in BESIDE_THE_PLAN:
             self._live.console.print(f"  {news}", markup=False, highlight=False)
 
     def _render(self) -> RenderableType:
@@ -90,7 +89,7 @@ class Counter:
     ) -> None:
         self._status.__exit__(kind, error, stack)
 
-    def show(self, _news: str | None, seconds: float) -> None:
+    def show(self, _news: News | None, seconds: float) -> None:
         tasks = self._board.state.tasks.values()
         done = sum(task.phase is TaskPhase.DONE for task in tasks)
         self._status.update(f"  {done} of {len(tasks)} tasks done after {seconds:.1f} s")

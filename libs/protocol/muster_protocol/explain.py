@@ -145,7 +145,7 @@ def _cause(state: RequestState, answer: Answer) -> str:
         return _few(failed)
     unfinished = [task_id for task_id, task in state.tasks.items() if task.phase is not TaskPhase.DONE]
     if unfinished:
-        ended = _short(answer.gaps[0]) if answer.gaps and not answer.gaps[0].startswith(unfinished[0]) else "it ended"
+        ended = _short(answer.reason) if answer.reason else "it ended"
         return f"{ended} before {_few(unfinished)} {'was' if len(unfinished) == 1 else 'were'} done"
     return _short(answer.gaps[0] if answer.gaps else answer.text)
 

@@ -13,7 +13,7 @@ def test_each_entry_gives_one_line_in_order():
     log.answered(AnswerStatus.PARTIAL)
     board = Board(RequestState("r"))
 
-    shown = [news for entry in [*log.entries, *log.entries] if (news := board.apply_entry(entry))]
+    shown = [str(news) for entry in [*log.entries, *log.entries] if (news := board.apply_entry(entry))]
 
     assert shown == ["taken   by supervisor-1", "plan    2 tasks", "✓ t1  0.5 s by worker-1", "answer  partial"]
 
@@ -22,7 +22,7 @@ def test_a_takeover_and_a_second_result_are_news():
     log = Log().taken().planned(task("t1")).reserved("t1").taken(instance="2").done("t1").done("t1")
     board = Board(RequestState("r"))
 
-    shown = [news for entry in log.entries if (news := board.apply_entry(entry))]
+    shown = [str(news) for entry in log.entries if (news := board.apply_entry(entry))]
 
     assert "⇄ taken over by supervisor-2" in shown
     assert shown[-1] == "≈ t1  a second result of attempt 1, not counted"
@@ -34,8 +34,8 @@ def test_the_worker_of_a_task_is_known_until_its_result():
     for entry in log.entries:
         board.apply_entry(entry)
 
-    assert board.apply_event(_started("1"), 1.0) == "→ t1  worker-1 as researcher"
-    assert board.apply_event(_started("2"), 2.0) == "→ t1  worker-2 as researcher, after worker-1"
+    assert str(board.apply_event(_started("1"), 1.0)) == "→ t1  worker-1 as researcher"
+    assert str(board.apply_event(_started("2"), 2.0)) == "→ t1  worker-2 as researcher, after worker-1"
     assert board.assignments["t1"].worker == "2"
     board.apply_entry(log.done("t1").entries[-1])
 
@@ -60,7 +60,7 @@ def test_a_failed_attempt_shows_its_reason_and_the_line_of_code(stack: str | Non
     log = Log().taken().planned(task("t1")).reserved("t1").failed("t1", "ConnectionError: no\n route", stack=stack)
     board = Board(RequestState("r"))
 
-    shown = [news for entry in log.entries if (news := board.apply_entry(entry))]
+    shown = [str(news) for entry in log.entries if (news := board.apply_entry(entry))]
 
     assert shown[-1] == f"✗ t1  attempt 1 failed: ConnectionError: no route{where}"
 
@@ -70,7 +70,7 @@ def test_a_conflict_names_both_workers():
 
     news = Board(RequestState("r")).apply_event(ConflictFound.of({**same, "first": "w-1#1", "second": "w-1#2"}), 1.0)
 
-    assert news == "⚠ t1  finished twice: worker-w-1#1 and worker-w-1#2"
+    assert str(news) == "⚠ t1  finished twice: worker-w-1#1 and worker-w-1#2"
 
 
 def test_progress_and_tools_are_shown_at_most_once_a_second():
@@ -78,11 +78,11 @@ def test_progress_and_tools_are_shown_at_most_once_a_second():
     board = Board(log.state())
     board.apply_event(_started("1"), 1.0)
 
-    assert board.apply_event(_progress("3 of\n 9 pages"), 1.1) == "· t1  3 of 9 pages"
+    assert str(board.apply_event(_progress("3 of\n 9 pages"), 1.1)) == "· t1  3 of 9 pages"
     assert board.apply_event(_progress("4 of 9 pages"), 1.2) is None
     assert board.assignments["t1"].progress == "4 of 9 pages"
-    assert board.apply_event(_used("search", None), 2.2) == "· t1  used search"
-    assert board.apply_event(_used("calculate", "no such unit"), 3.3) == "· t1  calculate failed: no such unit"
+    assert str(board.apply_event(_used("search", None), 2.2)) == "· t1  used search"
+    assert str(board.apply_event(_used("calculate", "no such unit"), 3.3)) == "· t1  calculate failed: no such unit"
     board.apply_entry(log.done("t1").entries[-1])
 
     assert board.apply_event(_progress("late"), 9.0) is None

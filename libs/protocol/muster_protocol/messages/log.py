@@ -210,6 +210,7 @@ class Answer(LogEntry):
     text: str
     output: Output = None
     tasks: tuple[TaskOutcome, ...] = ()
+    reason: str = ""  # why it ended before all tasks did; it stands first in `gaps` too
     contradictions: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()

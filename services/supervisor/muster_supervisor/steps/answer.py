@@ -75,6 +75,7 @@ async def refuse_unread(bus: Bus, delivery: Delivery, reason: str) -> None:
             request_id=request_id,
             status=AnswerStatus.FAILED,
             text=f"The request is invalid. {reason}",
+            reason=reason,
             gaps=(reason,),
             request_hash=request_hash,
         )
@@ -112,6 +113,7 @@ def _final(owner: Owner, step: GiveAnswer, draft: Draft) -> Answer:
         text=draft.text if state.plan_entry is not None else step.reason,
         output=draft.output,
         tasks=outcomes,
+        reason=step.reason,
         gaps=(step.reason, *missing) if step.reason else missing,
         confidence=round(done / len(outcomes), 3) if outcomes else None,
         usage=state.usage + draft.usage + owner.spent,

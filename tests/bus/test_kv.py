@@ -45,7 +45,7 @@ async def test_all_returns_every_key_of_a_large_bucket(bucket: Bucket):
     "libs/bus/muster_bus/broker/topology.py",
     "storage=api.StorageType.FILE,  # in memory",
     rule="queues",
-    replace='storage=api.StorageType.MEMORY if name == "KV_workers" else api.StorageType.FILE,  # in memory',
+    replace='storage=api.StorageType.MEMORY if stream.name == "KV_workers" else api.StorageType.FILE,  # in memory',
 )
 async def test_a_bucket_outlives_its_broker(broker: Server, bucket: Bucket):
     await bucket.put("x", b"one")

@@ -7,7 +7,7 @@ from muster_protocol.attempt_id import AttemptId
 from muster_protocol.fold.state import RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Answer, AnswerStatus
 from muster_protocol.plan import TaskSpec
-from muster_protocol.status import RequestStatus, TaskStatus
+from muster_protocol.status import RequestStatus, TaskStatus, open_status
 
 NAMES = 3  # tasks that are named before the rest is counted
 _STATUS = {
@@ -97,11 +97,9 @@ def unserved_tag(spec: TaskSpec, live_tags: Collection[str]) -> str | None:
 
 
 def _open_status(state: RequestState) -> RequestStatus:
-    if state.owner is None:
-        return RequestStatus.QUEUED
-    if state.cancelled is not None or (state.plan_entry is not None and state.open_tasks == 0):
-        return RequestStatus.ANSWERING
-    return RequestStatus.PLANNING if state.plan_entry is None else RequestStatus.RUNNING
+    has_plan = state.plan_entry is not None
+    is_ending = state.cancelled is not None or (has_plan and state.open_tasks == 0)
+    return open_status(has_owner=state.owner is not None, has_plan=has_plan, is_ending=is_ending)
 
 
 def _open_reason(state: RequestState, status: RequestStatus, seen: Seen) -> str:

@@ -1,4 +1,7 @@
-"""How requests, tasks and attempts stand: one vocabulary for the log, the API and the command line."""
+"""How requests, tasks and attempts stand: one vocabulary for the log, the API and the command line.
+
+`explain.py` computes the status of a request and its tasks from the fold, with a reason for people.
+"""
 
 from enum import StrEnum
 
@@ -48,3 +51,12 @@ class TaskStatus(StrEnum):
 
 
 ENDED = frozenset({RequestStatus.DONE, RequestStatus.PARTIAL, RequestStatus.FAILED, RequestStatus.CANCELLED})
+
+
+def open_status(*, has_owner: bool, has_plan: bool, is_ending: bool) -> RequestStatus:
+    """Where a request without an answer stands; `is_ending`: it was cancelled, or no task is left to wait for."""
+    if not has_owner:
+        return RequestStatus.QUEUED
+    if is_ending:
+        return RequestStatus.ANSWERING
+    return RequestStatus.RUNNING if has_plan else RequestStatus.PLANNING

@@ -21,7 +21,7 @@ from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, Decision, Message, PlanRecorded, Reserved, Result, Taken
-from muster_protocol.status import ENDED, RequestStatus
+from muster_protocol.status import ENDED, RequestStatus, open_status
 from muster_protocol.subjects import is_id
 
 M = TypeVar("M", bound=Message)
@@ -39,7 +39,9 @@ class Summary:
 
     id: str
     team: str = ""
-    status: RequestStatus = RequestStatus.QUEUED  # by headers: `queries` reads more of those that are listed
+    ended: RequestStatus | None = None
+    has_plan: bool = False
+    is_cancelled: bool = False
     reason: str = ""  # of those that ended, once their log was read for it
     tokens: int = 0
     usd: float = 0.0
@@ -49,6 +51,13 @@ class Summary:
     last_sequence: int = 0
     tally: TaskTally | None = field(default_factory=TaskTally)  # None: the tasks are not followed, or no more
     last_counts: TaskCounts = NO_TASKS  # where there is no tally
+
+    @property
+    def status(self) -> RequestStatus:
+        """By headers: that no task is left to wait for is seen by whoever folds the log, as `queries` does."""
+        if self.ended is not None:
+            return self.ended
+        return open_status(has_owner=bool(self.owner), has_plan=self.has_plan, is_ending=self.is_cancelled)
 
     def counts(self) -> TaskCounts:
         return self.last_counts if self.tally is None else self.tally.counts()
@@ -162,16 +171,17 @@ class Overview:
     def _count_owner(self, summary: Summary, kind: str | None, headers: Mapping[str, str], body: bytes) -> None:
         if summary.id in self.ended:
             return
+        term = number(headers.get(h.TERM, "0"))
         if kind == Taken.kind:
-            _take(summary, body)
-        elif number(headers.get(h.TERM, "0")) != summary.term:
+            _take(summary, term, body)
+        elif term != summary.term:
             return  # its term is over
         elif kind == Result.kind:
             _count_result(summary, headers)
         elif kind == PlanRecorded.kind:
-            summary.status = RequestStatus.RUNNING
+            summary.has_plan = True
         elif kind == Decision.kind:
-            summary.status = RequestStatus.ANSWERING  # a cancel is the only decision
+            summary.is_cancelled = True  # there is no other decision
         elif kind == Reserved.kind:
             self._reserve(summary, body)
         elif kind == Answer.kind:
@@ -203,7 +213,7 @@ class Overview:
         return summary
 
     def _end(self, summary: Summary, headers: Mapping[str, str]) -> None:
-        summary.status = _ended(headers.get("status", ""))
+        summary.ended = _ended(headers.get("status", ""))
         summary.seconds = real(headers.get("seconds", "0"))
         self._drop_tally(summary)
         self.open.pop(summary.id, None)
@@ -226,11 +236,13 @@ def _read(kind: type[M], body: bytes) -> M | None:
         return None
 
 
-def _take(summary: Summary, body: bytes) -> None:
+def _take(summary: Summary, term: int, body: bytes) -> None:
     taken = _read(Taken, body)
-    if taken is None or taken.handed_back:
+    if taken is None:
         return
-    summary.status = RequestStatus.PLANNING if summary.status is RequestStatus.QUEUED else summary.status
+    if taken.handed_back:
+        summary.owner = "" if term == summary.term else summary.owner
+        return
     summary.term = summary.last_sequence
     summary.team = summary.team or taken.team
     summary.owner = taken.instance

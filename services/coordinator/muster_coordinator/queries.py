@@ -16,7 +16,6 @@ from muster_protocol.status import ENDED
 from muster_protocol.subjects import ERRORS
 
 ERRORS_AT_ONCE = 1000  # sequences of `errors` looked through at a time
-MAX_VIEWED = 200  # logs that one list reads; the status of what is listed beyond them is that of the headers
 
 
 async def shown(client: Client, request_id: str) -> dict[str, Any]:
@@ -28,7 +27,7 @@ async def shown(client: Client, request_id: str) -> dict[str, Any]:
 async def listed(client: Client, overview: Overview, limit: int) -> list[dict[str, Any]]:
     """The newest requests, each with its status and the reason, as its log has them now."""
     newest = overview.newest()[:limit]
-    to_view = [summary for summary in newest if not (summary.status in ENDED and summary.reason)][:MAX_VIEWED]
+    to_view = [summary for summary in newest if not (summary.status in ENDED and summary.reason)]
     rows = {summary.id: summary.as_json() for summary in newest}
     for summary, view in zip(to_view, await views(client.bus, [summary.id for summary in to_view]), strict=True):
         if summary.status in ENDED and view.state.answer is None:

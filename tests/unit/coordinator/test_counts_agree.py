@@ -17,11 +17,12 @@ from muster_protocol.errors import Invalid
 from muster_protocol.fold import Entry, RequestState, apply
 from muster_protocol.messages import LOG_KINDS, Answer, Dispatched, Reserved, Result, Taken, Usage
 from muster_protocol.sender import Origin, Sender
+from muster_protocol.status import RequestStatus, open_status
 from muster_protocol.subjects import results
 from tests.unit.protocol.arbitrary import logs
 from tests.unit.protocol.log_builder import REQUEST
 
-Counted = tuple[TaskCounts, int, float, bool]  # tasks, tokens and usd of results, answered
+Counted = tuple[TaskCounts, int, float, RequestStatus]  # tasks, tokens and usd of results, status
 
 lives = st.tuples(st.just("live"), st.integers(0, 40))  # the broker repeats this entry, once more or late
 reads = st.tuples(st.just("read"), st.integers(0, 10))  # so many further entries are read
@@ -95,12 +96,23 @@ def _folded(entries: Sequence[Entry], *, is_expected: bool) -> dict[int, Counted
 def _counted(state: RequestState) -> Counted:
     planning = state.plan_entry.usage if state.plan_entry else Usage()
     tokens, usd = state.usage.tokens - planning.tokens, state.usage.usd - planning.usd
-    return counts_of(state), tokens, usd, state.answer is not None
+    return counts_of(state), tokens, usd, _status(state)
+
+
+def _status(state: RequestState) -> RequestStatus:
+    """Without what only the fold knows: that no task is left to wait for."""
+    if state.answer is not None:
+        return RequestStatus(state.answer.status.value)
+    return open_status(
+        has_owner=state.owner is not None,
+        has_plan=state.plan_entry is not None,
+        is_ending=state.cancelled is not None,
+    )
 
 
 def _shown(observer: Observer) -> Counted | None:
     found: Summary | None = observer.overview.get(REQUEST)
-    return found and (found.counts(), found.tokens, found.usd, REQUEST in observer.overview.ended)
+    return found and (found.counts(), found.tokens, found.usd, found.status)
 
 
 def _stored(entry: Entry) -> Raw:

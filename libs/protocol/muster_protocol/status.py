@@ -1,4 +1,7 @@
-"""How requests, tasks and attempts stand: one vocabulary for the log, the API and the command line."""
+"""The words for how requests, tasks and attempts stand: one vocabulary for the log, the API and the command line.
+
+Which word applies to a request or a task is computed in `explain.py`.
+"""
 
 from enum import StrEnum
 

@@ -56,7 +56,7 @@ async def _measure(only: tuple[str, ...], share: float) -> list[Row]:
     if "demo" in only:
         rows += await rest.demo()
     if "leases" in only:
-        rows += _said(await leases.survived())
+        rows += _print_rows(await leases.survived())
     if set(only) <= {"help", "demo", "leases"}:
         return rows
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as name, Sink() as sink:
@@ -79,17 +79,17 @@ async def _measure_services(muster: Muster, floor: Floor, only: tuple[str, ...],
     await floor.gather(WARM_UP_TASKS)
     await muster.run(WARM_UP_TASKS)
     if "fanout" in only:
-        rows += _said(await speed.fan_out(muster, floor, share))
+        rows += _print_rows(await speed.fan_out(muster, floor, share))
     if "latency" in only:
-        rows += _said(await speed.latency(muster, floor, share))
+        rows += _print_rows(await speed.latency(muster, floor, share))
     if "size" in only:
-        rows += _said(await growth.size(muster, share))
+        rows += _print_rows(await growth.size(muster, share))
     if "open" in only:
-        rows += _said(await growth.open_requests(muster, share))
+        rows += _print_rows(await growth.open_requests(muster, share))
     return rows
 
 
-def _said(rows: list[Row]) -> list[Row]:
+def _print_rows(rows: list[Row]) -> list[Row]:
     """Show progress meanwhile: the whole takes minutes."""
     for row in rows:
         print(f"{row.name}: {row.measured} = {row.value:.2f} {row.unit}", file=sys.stderr)

@@ -10,6 +10,8 @@ from muster_bus.broker.topology import Provisioning
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull
+from muster_protocol import headers as h
+from muster_protocol import subjects
 from muster_protocol.sender import Sender
 from muster_testing.cluster import Cluster, provision_when_elected, running_cluster
 
@@ -42,13 +44,16 @@ async def _lost(cluster: Cluster) -> int:
             full.set()
         await over.wait()
 
-    pull = Pull(bus, task_queue(["lease"]), LEASES + 10, LEASE_SECONDS, hold)
+    queue = task_queue(["lease"])
+    pull = Pull(bus, queue, LEASES + 10, LEASE_SECONDS, hold)
     await pull.start()
     for number in range(LEASES):
-        await bus.publisher.store("tasks.lease", b"x", {"Nats-Msg-Id": str(number)}, give_up_after=START_SECONDS)
+        await bus.publisher.store(
+            subjects.tasks("lease"), b"x", {h.MESSAGE_ID: str(number)}, give_up_after=START_SECONDS
+        )
     async with asyncio.timeout(START_SECONDS):
         await full.wait()
-    info = await bus.nc.jetstream().consumer_info("TASKS", "w_lease")
+    info = await bus.nc.jetstream().consumer_info(queue.stream, queue.consumers[0])
     leader = info.cluster.leader if info.cluster else None
     cluster.node(leader or "n0").kill()
     await asyncio.sleep(WATCH_SECONDS)

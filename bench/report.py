@@ -28,5 +28,5 @@ def table(rows: Sequence[Row], seconds: float) -> None:
 
 def as_json(rows: Sequence[Row], seconds: float) -> str:
     machine = {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.system()}
-    said = {"machine": machine, "seconds": round(seconds, 1), "rows": [row.as_json() for row in rows]}
-    return json.dumps(said, ensure_ascii=False, indent=2)
+    document = {"machine": machine, "seconds": round(seconds, 1), "rows": [row.as_json() for row in rows]}
+    return json.dumps(document, ensure_ascii=False, indent=2)

@@ -1,7 +1,15 @@
 """Which exit code an answer's status becomes."""
 
 from muster_bus.process.command import Exit
+from muster_protocol.status import AnswerStatus
+
+EXITS = {
+    AnswerStatus.DONE: Exit.DONE,
+    AnswerStatus.PARTIAL: Exit.PARTIAL,
+    AnswerStatus.FAILED: Exit.FAILED,
+    AnswerStatus.CANCELLED: Exit.CANCELLED,
+}
 
 
-def exit_of(status: str) -> Exit:
-    return {"done": Exit.DONE, "partial": Exit.PARTIAL, "cancelled": Exit.CANCELLED}.get(status, Exit.FAILED)
+def exit_of(status: AnswerStatus) -> Exit:
+    return EXITS[status]

@@ -16,6 +16,13 @@ BROKER_NAME = re.compile(
     r"\$(KV|JS|O|SYS)\.|Nats-|(requests|tasks|results|events|control|live)\.[\w*{]"
     r"|(REQUESTS|TASKS|RESULTS|EVENTS|CONTROL|ERRORS|KV_\w+|OBJ_\w+)$"
 )
+ROOT = Path(__file__).parents[2]
+BESIDE = {  # what is no package of ours: only its folders may be large
+    str(path.relative_to(ROOT)): path
+    for folder in ("tests", "bench", "scripts")
+    for path in (ROOT / folder).rglob("*.py")
+}
+STILL_LONG = {"tests/flow/test_coordinator.py"}  # to be split with the next change to it
 OTHERS = sorted(name for name in MODULES if not name.startswith(KNOW_THE_BROKER))
 
 
@@ -33,9 +40,9 @@ def lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (function.end_lineno or function.lineno) - function.lineno + 1
 
 
-@pytest.mark.parametrize("name", sorted(MODULES))
+@pytest.mark.parametrize("name", sorted({*MODULES, *BESIDE} - STILL_LONG))
 def test_a_module_and_its_functions_are_short(name: str):
-    source = MODULES[name].read_text(encoding="utf-8")
+    source = (MODULES | BESIDE)[name].read_text(encoding="utf-8")
     tree = ast.parse(source)
 
     assert source.count("\n") <= MAX_MODULE

@@ -40,7 +40,7 @@ async def test_of_two_writers_of_a_plan_on_three_nodes_exactly_one_wins(nodes: l
         assert goals == ["one" if won[0] else "two"] * 2
 
 
-@guards("libs/bus/muster_bus/log.py", "if stored.is_duplicate:", rule="compare-and-set")
+@guards("libs/bus/muster_bus/log.py", "if stored.is_duplicate:", rule="I2")
 async def test_a_compare_and_set_whose_acknowledgement_was_lost_is_read_again(
     nodes: list[Bus], proxy_to_node: Proxy, connect: Connect
 ):
@@ -131,11 +131,11 @@ async def test_no_pull_ends_when_the_leader_of_its_consumer_changes(nodes: list[
 @guards(
     "libs/bus/muster_bus/broker/topology.py",
     "if before < after:",
-    rule="queues",
+    rule="I1",
     replace="if before != after:",
     seconds=60,
 )
-@guards("libs/bus/muster_bus/broker/topology.py", "if before < after:", rule="queues", seconds=60)
+@guards("libs/bus/muster_bus/broker/topology.py", "if before < after:", rule="I1", seconds=60)
 async def test_replicas_of_what_exists_are_raised_and_never_lowered(nodes: list[Bus]):
     bus, names = nodes[0], ["CONTROL", "KV_workers"]
     await until_asked(lambda: has_all_nodes(bus), "no node is missing")
@@ -152,7 +152,7 @@ async def test_replicas_of_what_exists_are_raised_and_never_lowered(nodes: list[
         assert (await api(bus, f"STREAM.INFO.{stream.name}"))["config"]["num_replicas"] == 3, stream.name
 
 
-@guards("libs/bus/muster_bus/lease.py", "10  # an election", rule="beats", replace="2  # an election", seconds=60)
+@guards("libs/bus/muster_bus/lease.py", "10  # an election", rule="I1", replace="2  # an election", seconds=60)
 async def test_no_live_lease_is_lost_when_the_leader_is_killed(
     three_nodes: Cluster, connect: Connect, pulling: Pulling
 ):

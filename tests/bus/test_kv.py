@@ -44,7 +44,7 @@ async def test_all_returns_every_key_of_a_large_bucket(bucket: Bucket):
 @guards(
     "libs/bus/muster_bus/broker/topology.py",
     "storage=api.StorageType.FILE,  # in memory",
-    rule="queues",
+    rule="I1",
     replace='storage=api.StorageType.MEMORY if stream.name == "KV_workers" else api.StorageType.FILE,  # in memory',
 )
 async def test_a_bucket_outlives_its_broker(broker: Server, bucket: Bucket):
@@ -73,7 +73,7 @@ async def test_a_write_over_the_revision_that_was_read_succeeds(bucket: Bucket):
 @guards(
     "libs/bus/muster_bus/kv.py",
     'headers = {"Nats-Expected-Last-Subject-Sequence": str(revision)}',
-    rule="compare-and-set",
+    rule="I2",
     replace="headers = dict[str, str]()",
 )
 async def test_a_write_over_another_revision_changes_nothing_and_says_so(bucket: Bucket):

@@ -74,7 +74,7 @@ async def test_a_lease_is_settled_once(bus: Bus, other: Bus, pulling: Pulling):
     assert recorder.acks_of(delivery) == [b"+ACK"]
 
 
-@guards("libs/bus/muster_bus/pull.py", "self.keeper.keep(delivery.lease)", rule="lease")
+@guards("libs/bus/muster_bus/pull.py", "self.keeper.keep(delivery.lease)", rule="I1")
 async def test_a_lease_is_kept_for_several_ack_waits(bus: Bus, other: Bus, pulling: Pulling):
     recorder = await Recorder.on(other, "$JS.ACK.TASKS.w_calm.>")
     holder = await pulling(bus, ["w_calm"], slots=1, ack_wait=CALM)
@@ -88,13 +88,11 @@ async def test_a_lease_is_kept_for_several_ack_waits(bus: Bus, other: Bus, pulli
     assert next_in_line.got.empty()
 
 
-@guards(
-    "libs/bus/muster_bus/lease.py", "if now - lease.confirmed_at >= self.ack_wait:", rule="lease", replace="if False:"
-)
+@guards("libs/bus/muster_bus/lease.py", "if now - lease.confirmed_at >= self.ack_wait:", rule="I1", replace="if False:")
 @guards(
     "libs/bus/muster_bus/lease.py",
     "lease.sent_at = sent_at",
-    rule="lease",
+    rule="I1",
     replace="lease.sent_at = lease.confirmed_at = sent_at",
     seconds=30,
 )
@@ -126,9 +124,7 @@ async def test_a_lease_that_the_broker_does_not_confirm_is_lost_and_sends_nothin
     assert held.number >= 2
 
 
-@guards(
-    "libs/bus/muster_bus/lease.py", "if self.is_held and self._settle():", rule="lease", replace="if self._settle():"
-)
+@guards("libs/bus/muster_bus/lease.py", "if self.is_held and self._settle():", rule="I1", replace="if self._settle():")
 async def test_a_lost_lease_is_not_handed_back_from_its_next_holder(
     bus: Bus, other: Bus, broker: Server, pulling: Pulling
 ):

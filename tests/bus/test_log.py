@@ -32,9 +32,7 @@ async def reaches(log: RequestLog, sequence: int, within: float = 10.0) -> None:
             await log.changed(timeout=within)
 
 
-@guards(
-    "libs/bus/muster_bus/read.py", "if pending == 0 or is_page:", rule="whole-log", replace="if True:", case="False"
-)
+@guards("libs/bus/muster_bus/read.py", "if pending == 0 or is_page:", rule="I2", replace="if True:", case="False")
 @pytest.mark.parametrize("from_leader", [True, False])
 async def test_a_log_of_2500_entries_is_read_whole(bus: Bus, from_leader: bool):
     storing = (bus.store(result(f"t{n}"), bus.origin("r1")) for n in range(2500))
@@ -142,7 +140,7 @@ async def test_an_entry_that_comes_while_the_log_is_read_is_not_missed(bus: Bus,
     await reading
 
 
-@guards("libs/bus/muster_bus/log.py", "await self.catch_up(stored.sequence)", rule="fresh-read")
+@guards("libs/bus/muster_bus/log.py", "await self.catch_up(stored.sequence)", rule="I3")
 async def test_an_append_returns_when_its_entry_is_folded(bus: Bus, other: Bus):
     owner, worker = await opened(bus), RequestLog(other, "r1")
 
@@ -197,7 +195,7 @@ async def test_a_stray_entry_before_the_plan_does_not_block_the_plan(bus: Bus, o
     assert log.state.plan is not None
 
 
-@guards("libs/bus/muster_bus/log.py", "await self._read_past(seen)", rule="compare-and-set")
+@guards("libs/bus/muster_bus/log.py", "await self._read_past(seen)", rule="I2")
 async def test_an_answer_is_not_written_over_a_result_that_was_not_seen(bus: Bus, other: Bus):
     log = RequestLog(bus, "r1")
     term = await log.append(taken())

@@ -201,7 +201,7 @@ async def test_the_headers_of_the_caller_stay_as_they_were(bus: Bus):
 @guards(
     "libs/bus/muster_bus/publish.py",
     "self._places = asyncio.Semaphore(MAX_IN_FLIGHT)",
-    rule="publish",
+    rule="I1",
     replace="self._places = asyncio.Semaphore(10 * MAX_IN_FLIGHT)",
 )
 async def test_no_more_than_a_bound_is_in_flight(bus: Bus, other: Bus):
@@ -234,7 +234,7 @@ async def test_a_publish_that_waits_for_a_free_slot_gives_up_in_time(bus: Bus, o
 @guards(
     "libs/bus/muster_bus/publish.py",
     "        if self._nc.is_full:\n            await self._nc.make_room()",
-    rule="publish",
+    rule="I1",
     replace="        pass",
 )
 async def test_many_large_ones_wait_for_a_broker_that_does_not_read(broker: Server, bus: Bus):
@@ -253,7 +253,7 @@ async def test_many_large_ones_wait_for_a_broker_that_does_not_read(broker: Serv
 @guards(
     "libs/bus/muster_bus/publish.py",
     "except (ValueError, KeyError, AttributeError, TypeError):",
-    rule="publish",
+    rule="I1",
     replace="except ZeroDivisionError:",
 )
 async def test_a_reply_that_no_stream_sent_is_not_an_acknowledgement(bus: Bus, other: Bus):

@@ -28,7 +28,7 @@ async def settle(holder: HeldPull, delivery: Delivery) -> None:
     holder.release(delivery)
 
 
-@guards("libs/bus/muster_bus/pull.py", " - sum(pull.open for pull in self._pulls.values())", rule="slots", replace="")
+@guards("libs/bus/muster_bus/pull.py", " - sum(pull.open for pull in self._pulls.values())", rule="I4", replace="")
 async def test_two_slots_over_six_consumers_never_hold_more_than_two(bus: Bus, other: Bus, pulling: Pulling):
     holder = await pulling(other, CONSUMERS, slots=2)
     for n in range(5):  # the busy tag's turns leave pulls open at the idle ones
@@ -103,7 +103,7 @@ def test_all_free_slots_are_shared_out_and_the_first_in_line_gets_one(free: int,
 @guards(
     "libs/bus/muster_bus/pull.py",
     "if self._is_closing or len(self.running)",
-    rule="slots",
+    rule="I4",
     replace="if self._is_closing or 0 * len(self.running)",
 )
 async def test_what_comes_though_no_slot_is_free_is_handed_back(bus: Bus, other: Bus, broker: Server, pulling: Pulling):
@@ -190,7 +190,7 @@ async def test_a_consumer_that_is_made_later_is_pulled_from(bus: Bus, pulling: P
 
 
 @guards("libs/bus/muster_bus/pull.py", "delivery.lease.drop()  # kept alive without a handler", rule="I1")
-async def test_a_handler_that_breaks_frees_its_slot_and_its_message_comes_again(bus: Bus):
+async def test_a_handler_that_raises_frees_its_slot_and_its_message_comes_again(bus: Bus):
     numbers: dict[bytes, list[int]] = {b"good": [], b"bad": []}
 
     async def handle(delivery: Delivery) -> None:

@@ -45,7 +45,7 @@ async def everything(bus: Bus) -> list[dict[str, Any]]:
     return found
 
 
-@guards("libs/bus/muster_bus/broker/topology.py", "max_deliver=-1,", rule="queues", replace="max_deliver=5,")
+@guards("libs/bus/muster_bus/broker/topology.py", "max_deliver=-1,", rule="I1", replace="max_deliver=5,")
 async def test_provisioning_twice_changes_nothing(bare: Bus):
     await provision(bare, SETTINGS, ["default"], ["a", "b"])
     before = await everything(bare)
@@ -71,7 +71,7 @@ async def test_a_new_team_and_a_new_tag_leave_the_others_as_they_are(bare: Bus):
 @guards(
     "libs/bus/muster_bus/broker/topology.py",
     "for tag in tags], retention=queue)",
-    rule="queues",
+    rule="I1",
     replace="for tag in tags], retention=queue, max_age=3600.0)",
 )
 @pytest.mark.parametrize("stream", ["REQUESTS", "TASKS"])
@@ -87,7 +87,7 @@ async def test_queues_have_no_age_and_their_consumers_count_no_deliveries(bus: B
 @guards(
     "libs/bus/muster_bus/broker/topology.py",
     "discard=api.DiscardPolicy.NEW,",
-    rule="queues",
+    rule="I1",
     replace="discard=api.DiscardPolicy.OLD,",
 )
 async def test_every_stream_is_bounded_and_refuses_what_is_new_when_it_is_full(bus: Bus):
@@ -107,10 +107,10 @@ async def test_the_log_has_an_age_and_no_limit_per_subject(bus: Bus):
 @guards(
     "libs/bus/muster_bus/broker/topology.py",
     '"max_msgs_per_subject", "allow_direct"',
-    rule="queues",
+    rule="I1",
     replace='"allow_direct"',
 )
-@guards("libs/bus/muster_bus/broker/topology.py", '"storage", "max_age", ', rule="queues", replace='"storage", ')
+@guards("libs/bus/muster_bus/broker/topology.py", '"storage", "max_age", ', rule="I1", replace='"storage", ')
 @pytest.mark.parametrize(
     ("stream", "field", "value", "text"),
     [
@@ -186,7 +186,7 @@ async def test_a_log_that_is_not_repeated_is_refused(bare: Bus):
         await provision(bare, SETTINGS, ["default"], ["a"])
 
 
-@guards("libs/bus/muster_bus/broker/topology.py", '"max_deliver", existing.max_deliver, -1)', rule="queues")
+@guards("libs/bus/muster_bus/broker/topology.py", '"max_deliver", existing.max_deliver, -1)', rule="I1")
 @pytest.mark.parametrize(
     ("field", "value", "text"),
     [

@@ -61,18 +61,18 @@ class Here:
 
     def start(self, *words: str, **env: str) -> subprocess.Popen[str]:
         """Its standard error goes to `<command>.txt`."""
-        with (self.folder / f"{words[0]}.txt").open("w") as said:
+        with (self.folder / f"{words[0]}.txt").open("w") as output:
             return subprocess.Popen(
                 _command(words),
                 cwd=self.folder,
                 env={**self.env, **env},
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=output,
                 text=True,
             )
 
-    def said(self, command: str) -> str:
-        """What a command that was started has said on standard error."""
+    def printed(self, command: str) -> str:
+        """What a command that was started has printed on standard error."""
         return (self.folder / f"{command}.txt").read_text()
 
     def document(self, *words: str) -> dict[str, Any]:
@@ -82,11 +82,11 @@ class Here:
 
     @contextmanager
     def up(self, *words: str, **env: str) -> Generator[tuple[subprocess.Popen[str], str]]:
-        """A running `muster up` and what it said when it was ready."""
-        process, said = self._up(*words, **env)
+        """A running `muster up` and what it printed when it was ready."""
+        process, printed = self._up(*words, **env)
         with process:
             try:
-                yield process, said
+                yield process, printed
             finally:
                 process.send_signal(signal.SIGTERM)
                 process.wait(LIMIT_SECONDS)
@@ -101,7 +101,7 @@ class Here:
             except AssertionError:
                 with process:
                     process.wait(LIMIT_SECONDS)
-                if not ports or "in use" not in self.said("up"):
+                if not ports or "in use" not in self.printed("up"):
                     raise
         raise AssertionError("five pairs of free ports were taken in a row")
 
@@ -110,14 +110,14 @@ class Here:
 
 
 def read_until(process: subprocess.Popen[str], words: str) -> str:
-    """What a process says up to a line with these words; the test's own limit bounds the wait."""
+    """What a process prints up to a line with these words; the test's own limit bounds the wait."""
     assert process.stdout is not None
-    said = ""
+    printed = ""
     for line in process.stdout:
-        said += line
+        printed += line
         if words in line:
-            return said
-    raise AssertionError(f"it ended without {words!r}: {said}")
+            return printed
+    raise AssertionError(f"it ended without {words!r}: {printed}")
 
 
 def is_alive(pid: int) -> bool:
@@ -127,8 +127,8 @@ def is_alive(pid: int) -> bool:
             return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
         except (FileNotFoundError, ProcessLookupError):
             return False
-    said = subprocess.run(["ps", "-p", str(pid), "-o", "stat="], capture_output=True, text=True, check=False).stdout
-    return bool(said.strip()) and not said.startswith("Z")
+    state = subprocess.run(["ps", "-p", str(pid), "-o", "stat="], capture_output=True, text=True, check=False).stdout
+    return bool(state.strip()) and not state.startswith("Z")
 
 
 def plan(*tasks: tuple[str, str] | tuple[str, str, str]) -> str:
@@ -139,3 +139,10 @@ def plan(*tasks: tuple[str, str] | tuple[str, str, str]) -> str:
 
 def _command(words: tuple[str, ...]) -> list[str]:
     return [sys.executable, "-m", "muster_cli", *words]
+
+
+def wait_for_words(file: Path, words: str) -> None:
+    """Wait until a file that is being written holds these words."""
+    with subprocess.Popen(["tail", "-n", "+1", "-f", file], stdout=subprocess.PIPE, text=True) as tail:
+        read_until(tail, words)
+        tail.kill()

@@ -96,8 +96,7 @@ class ServiceGroup:
         return await self.get(path)
 
     async def write(self, body: LogBody, sender: str = "supervisor/s1") -> None:
-        service, instance = sender.split("/")
-        origin = Origin("r1", Sender(service, instance), term=self.term, nonce=secrets.token_hex(8))
+        origin = Origin("r1", Sender.parse(sender), term=self.term, nonce=secrets.token_hex(8))
         stored = await self.bus.store(body, origin)
         if isinstance(body, Taken):
             self.term = stored.sequence

@@ -31,7 +31,7 @@ def test_the_demo_shows_a_plan_an_answer_and_the_time_it_saves(tmp_path: Path):
 
 
 @pytest.mark.parametrize("victim", ["worker", "supervisor", "broker"])
-def test_whoever_is_killed_the_request_ends_once(tmp_path: Path, victim: str):
+def test_a_request_is_answered_once_whichever_process_is_killed(tmp_path: Path, victim: str):
     here = Here(tmp_path)
 
     ran = here.run("demo", "--kill", victim)
@@ -47,7 +47,7 @@ def test_whoever_is_killed_the_request_ends_once(tmp_path: Path, victim: str):
 def test_a_second_demo_is_refused_and_ctrl_c_stops_the_first(tmp_path: Path):
     here = Here(tmp_path)
     with here.start("demo") as demo:
-        said = read_until(demo, "The request")
+        printed = read_until(demo, "The request")
         demo.send_signal(signal.SIGSTOP)  # however long the second takes, the first is not over
         second = here.run("demo")
         demo.send_signal(signal.SIGCONT)
@@ -56,21 +56,21 @@ def test_a_second_demo_is_refused_and_ctrl_c_stops_the_first(tmp_path: Path):
 
     assert second.returncode == 1
     assert "muster demo is already running" in second.stderr
-    _nothing_is_left(here, said)
+    _nothing_is_left(here, printed)
     assert "Traceback" not in (tmp_path / "demo.txt").read_text()
 
 
-def _nothing_is_left(here: Here, said: str) -> None:
-    processes = [int(pid) for pid in re.findall(r"process (\d+)", said)]
+def _nothing_is_left(here: Here, printed: str) -> None:
+    processes = [int(pid) for pid in re.findall(r"process (\d+)", printed)]
     assert len(processes) >= 4
     broker = here.folder / ".muster" / "demo" / "nats" / "nats.pid"
     assert not broker.exists() or not is_alive(int(broker.read_text()))
     assert not any(is_alive(pid) for pid in processes)
 
 
-def _is_faster(said: str) -> bool:
-    parallel = float(_found(r"([\d.]+) s with the team in parallel", said))
-    return float(_found(r"([\d.]+) s one task at a time", said)) > parallel
+def _is_faster(printed: str) -> bool:
+    parallel = float(_found(r"([\d.]+) s with the team in parallel", printed))
+    return float(_found(r"([\d.]+) s one task at a time", printed)) > parallel
 
 
 def _found(pattern: str, text: str) -> str:

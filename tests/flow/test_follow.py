@@ -14,12 +14,12 @@ async def test_a_log_that_cannot_be_read_ends_the_watch_and_not_the_request(must
     here = Here(tmp_path / "here", MUSTER_NATS_URL=muster.broker.url)
     (here.folder / "plan.json").write_text(plan(("a", "scripted")))
     with here.start("submit", "--plan", "plan.json", "--team", "default") as follower:
-        await until(lambda: "request " in here.said("submit"), "it was sent")
+        await until(lambda: "request " in here.printed("submit"), "it was sent")
         await api(muster.bus, "STREAM.DELETE.RESULTS")
         code = await asyncio.to_thread(follower.wait, 60)
 
-    said = here.said("submit")
-    request_id = said.split()[1]
+    printed = here.printed("submit")
+    request_id = printed.split()[1]
     assert code == 5
-    assert f"the request goes on: `muster status {request_id}` shows it" in said
-    assert said.splitlines()[-1] == "muster: RESULTS could not be read: the broker answers with status 503"
+    assert f"the request goes on: `muster status {request_id}` shows it" in printed
+    assert printed.splitlines()[-1] == "muster: RESULTS could not be read: the broker answers with status 503"

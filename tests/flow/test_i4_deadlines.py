@@ -102,3 +102,13 @@ async def test_a_request_whose_tasks_find_no_room_is_answered_by_its_deadline(mu
     assert time.monotonic() - began < 2.0 + LEASE_SECONDS + 2.0
     assert answer.status is AnswerStatus.FAILED
     assert "deadline" in answer.text
+
+
+async def test_a_deadline_that_the_log_would_not_live_to_see_is_refused(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    body = b'{"text": "compare three clouds", "deadline_seconds": 1000000000}'
+
+    answer = await muster.answer(muster.id_of(await muster.publish("requests.default", body, None), body))
+
+    assert answer.status is AnswerStatus.FAILED
+    assert "deadline_seconds" in answer.text

@@ -4,6 +4,7 @@ import time
 
 from muster_protocol.fold import TaskPhase
 from muster_protocol.messages import AnswerStatus
+from tests.flow.in_process import put_task, task_of
 from tests.guards import guards
 from tests.harness import LEASE_SECONDS, Muster
 
@@ -17,9 +18,9 @@ async def fill(muster: Muster, stream: str, subject: str) -> None:
 
 @guards(
     "services/supervisor/muster_supervisor/steps/expire.py",
-    'owner.in_background(lambda: abort_attempts(owner, ((step.task_id, step.attempt),), "its timeout was reached"))',
+    'owner.in_background(lambda: abort_attempts(owner, (step.attempt_id,), "its timeout was reached"))',
     rule="I4",
-    replace='await abort_attempts(owner, ((step.task_id, step.attempt),), "its timeout was reached")',
+    replace='await abort_attempts(owner, (step.attempt_id,), "its timeout was reached")',
 )
 async def test_attempts_that_expire_while_control_is_full_do_not_cost_the_deadline(muster: Muster) -> None:
     await fill(muster, "CONTROL", "control.another")
@@ -135,3 +136,72 @@ async def test_a_task_that_the_broker_refuses_for_good_has_failed_and_its_neighb
 
     assert {task.id: task.status for task in answer.tasks} == {"big": "failed", "a": "done", "b": "done"}
     assert "message size exceeds maximum allowed" in (answer.tasks[0].reason or "")
+
+
+async def test_a_full_control_stream_does_not_hold_up_the_answer(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+    await muster.client.cancel("nobody")
+    await muster.leave_room_for("CONTROL", messages=1)
+
+    began = time.monotonic()
+    request = await muster.submit([{"id": "a", "orders": {"until": "never"}}, {"id": "b"}], deadline_seconds=6)
+    answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.PARTIAL
+    assert time.monotonic() - began < 6 + LEASE_SECONDS + 2
+
+
+async def test_a_cancel_is_heard_while_tasks_is_full(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await put_task(muster, task_of("in-the-way"))
+    await muster.leave_room_for("TASKS", messages=1)
+    request = await muster.submit([{"id": "a"}, {"id": "b"}], deadline_seconds=100)
+    await muster.until_log(request, lambda state: state.in_flight == 2)
+
+    await muster.client.cancel(request, "changed my mind")
+
+    assert (await muster.answer(request)).status is AnswerStatus.CANCELLED
+
+
+async def test_a_full_errors_stream_keeps_no_request_from_its_answer(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+    await muster.publish("errors", b"{}", {"sender": "tests/observer", "kind": "error"})
+    await muster.leave_room_for("ERRORS", messages=1)
+
+    bad = muster.id_of(await muster.publish("requests.default", b"garbage", None), b"garbage")
+    request = await muster.submit([{"id": "a", "orders": {"until": "go"}}])
+    await muster.publish(f"results.{request}", b"garbage", None)
+    muster.release("go")
+
+    assert (await muster.answer(request)).status is AnswerStatus.DONE
+    assert (await muster.answer(bad)).status is AnswerStatus.FAILED
+
+
+async def test_five_hundred_requests_that_wait_for_room_in_tasks_hold_up_no_answer(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.leave_room_for("TASKS", messages=1)
+    waiting = [await muster.submit([{"id": "a"}]) for _ in range(560)]
+    for request in waiting[:520]:  # more than the publisher's places, and the oldest are taken first
+        await muster.until_log(request, lambda state: state.in_flight == 1)
+
+    request = await muster.submit([{"id": "a"}], deadline_seconds=3)
+    answer = await muster.answer(request)
+
+    assert "the deadline was reached" in answer.gaps
+
+
+async def test_takeovers_blocked_by_a_full_tasks_stream_do_not_block_new_requests(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    await muster.leave_room_for("TASKS", messages=1)
+    waiting = [await muster.submit([{"id": "a"}]) for _ in range(70)]
+    for request in waiting:
+        await muster.until_log(request, lambda state: state.in_flight == 1)
+    muster.kill("s1")
+
+    await muster.start("supervisor", "s2")
+    await muster.past_lease()
+    request = await muster.submit([{"id": "a"}], deadline_seconds=3)
+
+    assert "the deadline was reached" in (await muster.answer(request)).gaps

@@ -1,9 +1,16 @@
 """I5: a task starts when its own dependencies are done, not when its layer is."""
 
 from muster_protocol.messages import AnswerStatus
+from tests.guards import guards
 from tests.harness import Muster
 
 
+@guards(
+    "libs/protocol/muster_protocol/fold/rules.py",
+    "if dependent.missing == 0:",
+    rule="I5",
+    replace="if dependent.missing == 0 and state.in_flight == 0:",
+)
 async def test_a_chain_goes_on_beside_a_task_of_the_first_layer_that_has_not_ended(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")

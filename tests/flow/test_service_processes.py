@@ -127,3 +127,13 @@ def _post(url: str, body: object) -> str:
     request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=LIMIT_SECONDS) as reply:
         return str(json.load(reply)["id"])
+
+
+async def test_a_signal_is_heard_while_a_service_waits_for_its_streams(muster: Muster) -> None:
+    await muster.bus.nc.jetstream(timeout=5).delete_consumer("REQUESTS", "s_default")
+    muster.spawn("supervisor", "s1")
+    await muster.until(lambda: "waiting for consumer" in muster.service_log("s1"), "it waits")
+
+    muster.signal("s1", signal.SIGTERM)
+
+    assert await muster.ended("s1") == 0

@@ -23,20 +23,20 @@ def status(muster: Muster, tmp_path: Path) -> Status:
     folder.mkdir()
     here = Here(folder, MUSTER_NATS_URL=muster.broker.url)
 
-    async def said(*words: str) -> dict[str, Any]:
+    async def document(*words: str) -> dict[str, Any]:
         return await asyncio.to_thread(here.document, "status", *words)
 
-    return said
+    return document
 
 
 async def test_the_newest_requests_are_shown_and_all_are_counted(muster: Muster, status: Status) -> None:
     for number in range(PAGE + 2):
         await muster.publish("requests.default", json.dumps({"text": "hello", "id": f"r{number}"}).encode(), None)
 
-    said = await status()
+    printed = await status()
 
-    assert said["open"] == PAGE + 2
-    assert [request["request_id"] for request in said["requests"]][:2] == [f"r{PAGE + 1}", f"r{PAGE}"]
+    assert printed["open"] == PAGE + 2
+    assert [request["request_id"] for request in printed["requests"]][:2] == [f"r{PAGE + 1}", f"r{PAGE}"]
     assert (await status(f"r{PAGE + 1}"))["cause"] == "queued: no supervisor has taken it"
 
 

@@ -25,6 +25,7 @@ from tests.flow.command_line import Here
 from tests.flow.in_process import supervising
 from tests.harness import Muster
 
+LIFE = "life"  # the id of the request that is watched from the queue to its answer
 PLAN = Plan(
     goal="life",
     tasks=(
@@ -150,52 +151,62 @@ async def test_all_places_agree_on_a_request_from_the_queue_to_its_answer(
 ) -> None:
     monkeypatch.setattr(refine, "REFINE_SECONDS", 300.0)  # how long the test may hold the model while it refines
     model = Gated()
-    life = await muster.client.submit("life", id="life")
-    await places.until_listed(life)
-    assert await places.shown(life) == ("queued", "no supervisor has taken it", {})
+    await muster.client.submit("life", id=LIFE)
+    await places.until_listed(LIFE)
+    assert await places.shown(LIFE) == ("queued", "no supervisor has taken it", {})
 
     async with supervising(muster, model):
-        await muster.until_log(life, lambda state: state.owner is not None)
-        assert await places.shown(life) == ("planning", "supervisor-here has taken it and makes a plan", {})
+        await muster.until_log(LIFE, lambda state: state.owner is not None)
+        assert await places.shown(LIFE) == ("planning", "supervisor-here has taken it and makes a plan", {})
     handed_back = "its supervisor stopped and handed it back; no other has taken it"
-    assert await places.shown(life) == ("queued", handed_back, {})
+    assert await places.shown(LIFE) == ("queued", handed_back, {})
 
     async with supervising(muster, model):
         model.gates[PlanBrief].set()
-        await muster.until_log(life, lambda state: state.in_flight == 2)
-        unserved = "no live worker serves the tag 'scripted'"
-        assert await places.shown(life) == (
-            "running",
-            "flaky waits for tag 'scripted', which no live worker serves",
-            {"flaky": ("queued", unserved), "held": ("queued", unserved), "last": ("waiting", "for held")},
-        )
+        await _agree_while_nobody_serves_a_tag(muster, places)
+        await _agree_while_a_task_is_retried(muster, places, model)
+        await _agree_at_the_end(muster, places, model)
 
-        await muster.start("worker", "w1", "--role", "scripted", "--slots", "1")
-        await places.until(life, lambda tasks: tasks["flaky"] == "running")
-        shown = await places.shown(life)
-        assert shown[:2] == ("running", "0 of 3 tasks done, flaky running, held queued")
 
-        muster.release("fail")
-        await places.until(life, lambda tasks: tasks["flaky"] == "retrying" and tasks["held"] == "running")
-        shown = await places.shown(life)
-        assert shown.tasks["flaky"] == ("retrying", "in 0.0 s after: the disk is full")
+async def _agree_while_nobody_serves_a_tag(muster: Muster, places: Places) -> None:
+    await muster.until_log(LIFE, lambda state: state.in_flight == 2)
+    unserved = "no live worker serves the tag 'scripted'"
+    assert await places.shown(LIFE) == (
+        "running",
+        "flaky waits for tag 'scripted', which no live worker serves",
+        {"flaky": ("queued", unserved), "held": ("queued", unserved), "last": ("waiting", "for held")},
+    )
 
-        model.gates[RefineBrief].set()
-        await places.until(life, lambda tasks: tasks["flaky"] == "queued")
-        shown = await places.shown(life)
-        assert shown.tasks["flaky"] == ("queued", "dispatched, no worker has said that it started, attempt 2")
 
-        muster.release("go")
-        await muster.start("worker", "w2", "--role", "second")
-        await muster.until_log(life, lambda state: state.open_tasks == 0)
-        shown = await places.shown(life)
-        assert shown[:2] == ("answering", "supervisor-here composes the answer")
+async def _agree_while_a_task_is_retried(muster: Muster, places: Places, model: Gated) -> None:
+    await muster.start("worker", "w1", "--role", "scripted", "--slots", "1")
+    await places.until(LIFE, lambda tasks: tasks["flaky"] == "running")
+    shown = await places.shown(LIFE)
+    assert shown[:2] == ("running", "0 of 3 tasks done, flaky running, held queued")
 
-        model.gates[ComposeBrief].set()
-        answer = await muster.answer(life)
-        shown = await places.shown(life)
-        assert shown[:2] == ("done", f"answered in {answer.seconds:.1f} s")
-        assert {status for status, _ in shown.tasks.values()} == {"done"}
+    muster.release("fail")
+    await places.until(LIFE, lambda tasks: tasks["flaky"] == "retrying" and tasks["held"] == "running")
+    shown = await places.shown(LIFE)
+    assert shown.tasks["flaky"] == ("retrying", "in 0.0 s after: the disk is full")
+
+    model.gates[RefineBrief].set()
+    await places.until(LIFE, lambda tasks: tasks["flaky"] == "queued")
+    shown = await places.shown(LIFE)
+    assert shown.tasks["flaky"] == ("queued", "dispatched, no worker has said that it started, attempt 2")
+
+
+async def _agree_at_the_end(muster: Muster, places: Places, model: Gated) -> None:
+    muster.release("go")
+    await muster.start("worker", "w2", "--role", "second")
+    await muster.until_log(LIFE, lambda state: state.open_tasks == 0)
+    shown = await places.shown(LIFE)
+    assert shown[:2] == ("answering", "supervisor-here composes the answer")
+
+    model.gates[ComposeBrief].set()
+    answer = await muster.answer(LIFE)
+    shown = await places.shown(LIFE)
+    assert shown[:2] == ("done", f"answered in {answer.seconds:.1f} s")
+    assert {status for status, _ in shown.tasks.values()} == {"done"}
 
 
 async def test_all_places_agree_on_requests_that_did_not_end_well(muster: Muster, places: Places) -> None:

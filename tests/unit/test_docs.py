@@ -111,6 +111,23 @@ def test_every_function_and_constant_that_is_named_is_in_the_code(page: Path):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_class_that_is_named_is_in_the_code(page: Path):
+    for span in spans(page):
+        if re.fullmatch(r"([A-Z][a-z]+){2,}", span):
+            assert re.search(rf"^(class {span}\b|{span} = )", SOURCE, re.MULTILINE), f"{span} in {name_of(page)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_what_a_page_places_in_a_file_is_there(page: Path):
+    """As in: `Owner.take` in `owner.py`, `apply()` in `rules.py`, with the path from the root."""
+    placed = re.findall(r"`(?:[A-Z]\w+\.)?(\w+)(?:\(\))?` in\s`([\w/]+\.py)`", FENCED.sub("", text_of(page)))
+    for name, file in placed:
+        assert re.search(rf"^ *(async def|def|class) {name}\b|^{name} = ", text_of(ROOT / file), re.MULTILINE), (
+            f"{name} in {file}, says {name_of(page)}"
+        )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_command_exists_and_has_the_options_that_are_shown(page: Path):
     for line in typed(page):
         found = re.match(r"(?:MUSTER_\w+=\S+ )?muster (\w+)(.*)", line)
@@ -124,10 +141,10 @@ def test_every_command_exists_and_has_the_options_that_are_shown(page: Path):
 
 
 def help_of(command: str) -> str:
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
         parser().parse_args([command, "--help"])
-    return said.getvalue()
+    return printed.getvalue()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -151,23 +168,23 @@ def test_every_path_of_the_api_that_is_shown_is_served(page: Path):
 
 def test_the_walk_names_every_stream_with_its_subjects_and_its_age_and_every_bucket():
     chapter = re.findall(r"^## The streams\n(.*?)^## ", text_of(ROOT / "docs" / "architecture.md"), re.M | re.S)[0]
-    told = {
+    documented = {
         name: (subjects, kept)
         for name, subjects, kept in re.findall(r"^\| ([A-Z]+) \| (.*?) \| (.*?) \|", chapter, re.M)
     }
     buckets = re.findall(r"`(\w+)`", re.findall(r"^Buckets: .*?\. ", chapter, re.M | re.S)[0])
     plan_entry = {str(stream.name): stream for stream in streams(Provisioning(), ["<team>"], ["<tag>"])}
 
-    assert [*told, *buckets] == [name.removeprefix("KV_").removeprefix("OBJ_") for name in plan_entry]
-    for name, (subjects, kept) in told.items():
+    assert [*documented, *buckets] == [name.removeprefix("KV_").removeprefix("OBJ_") for name in plan_entry]
+    for name, (subjects, kept) in documented.items():
         assert re.findall(r"`([^`]+)`", subjects.partition(", repeated")[0]) == plan_entry[name].subjects
         days = (plan_entry[name].max_age or 0.0) / 86_400
         assert kept == (f"{days:g} days" if days else "until acknowledged")
 
 
-def test_every_key_of_a_team_file_is_told_with_its_default_and_no_other():
+def test_every_key_of_a_team_file_is_documented_with_its_default_and_no_other():
     page = text_of(ROOT / "docs" / "extending.md")
-    told = re.findall(r"^\| `([\w.<>]+)` \| (?:`([^`]+)`|(needed|–)) \|", page, re.MULTILINE)
+    documented = re.findall(r"^\| `([\w.<>]+)` \| (?:`([^`]+)`|(needed|–)) \|", page, re.MULTILINE)
 
     parts: dict[str, list[type[BaseModel]]] = {
         "supervisor.": [SupervisorSpec],
@@ -177,8 +194,8 @@ def test_every_key_of_a_team_file_is_told_with_its_default_and_no_other():
     }
     known = defaults(Team, leave_out={"folder", *(prefix.partition(".")[0] for prefix in parts)})
     for prefix, models in parts.items():
-        known |= {f"{prefix}{name}": said for model in models for name, said in defaults(model).items()}
-    assert {key: default or word for key, default, word in told} == known
+        known |= {f"{prefix}{name}": default for model in models for name, default in defaults(model).items()}
+    assert {key: default or word for key, default, word in documented} == known
 
 
 def defaults(model: type[BaseModel], leave_out: Container[str] = ()) -> dict[str, str]:
@@ -194,7 +211,7 @@ def shown(field: FieldInfo) -> str:
     return field.default or "–"
 
 
-def test_the_tokens_of_a_task_where_the_team_file_says_nothing_are_told():
+def test_the_tokens_of_a_task_where_the_team_file_says_nothing_are_documented():
     assert f"{Allowance().tokens:,} if absent" in text_of(ROOT / "docs" / "extending.md")
 
 

@@ -25,7 +25,7 @@ async def reset(given: Namespace, settings: Settings) -> int:
     if not removed:
         print("nothing to forget: there is no .muster folder here, and MUSTER_NATS_URL is not set")
         return Exit.DONE
-    if not given.yes and not _is_sure(removed):
+    if not given.yes and not _confirm(removed):
         print("muster: nothing was removed; --yes removes without asking", file=sys.stderr)
         return Exit.USAGE
     if url:
@@ -38,7 +38,8 @@ async def reset(given: Namespace, settings: Settings) -> int:
     return Exit.DONE
 
 
-def _is_sure(removed: list[str]) -> bool:
+def _confirm(removed: list[str]) -> bool:
+    """Ask a person at the terminal; without one the answer is no."""
     if not sys.stdin.isatty():
         return False
     with interruptible():

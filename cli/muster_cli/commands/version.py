@@ -1,10 +1,10 @@
 """`muster version`: print the version."""
 
 from argparse import Namespace
-from importlib.metadata import version as version_of
 from typing import TYPE_CHECKING
 
 from muster_bus.process.command import Exit
+from muster_bus.process.version import version as version_here
 
 if TYPE_CHECKING:
     from muster_bus.process.settings import Settings
@@ -15,5 +15,5 @@ def version(_given: Namespace, _settings: "Settings") -> int:
 
 
 def print_version() -> int:
-    print(f"muster {version_of('muster-cli')}")
+    print(f"muster {version_here()}")
     return Exit.DONE

@@ -7,9 +7,9 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from muster_cli.view.board import Assignment, Board, failure_text, in_order, name_of
+from muster_cli.view.board import Assignment, Board, in_order, name_of
 from muster_client.view import RequestView
-from muster_protocol.explain import TaskStanding, explain_task
+from muster_protocol.explain import TaskStanding, explain_task, failure_text
 from muster_protocol.fold import RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Answer, AnswerStatus
 from muster_protocol.status import TaskStatus
@@ -101,7 +101,7 @@ def show_answer(console: Console, answer: Answer) -> None:
 
 def ending_of(answer: Answer, jaeger_url: str | None) -> Text:
     """One line about how it ended, what it cost, and where its trace is seen."""
-    done = sum(task.status == "done" for task in answer.tasks)
+    done = sum(task.status is TaskStatus.DONE for task in answer.tasks)
     parts = [f"in {answer.seconds:.1f} s"]
     if answer.tasks:
         parts.append(f"{done} of {len(answer.tasks)} tasks")

@@ -12,13 +12,13 @@ class BrokerClock:
         self._current: float | None = None
         self._previous: float | None = None
         self._lead: float | None = None  # the larger of the two
-        self._turned = time.monotonic()
+        self._window_began_at = time.monotonic()
 
     def observe(self, broker_time: float) -> None:
         now = time.monotonic()
         lead = broker_time - now
-        if now - self._turned > WINDOW_SECONDS:
-            self._previous, self._current, self._turned = self._current, None, now
+        if now - self._window_began_at > WINDOW_SECONDS:
+            self._previous, self._current, self._window_began_at = self._current, None, now
         if self._current is None or lead > self._current:
             self._current = lead
             self._lead = lead if self._previous is None else max(lead, self._previous)

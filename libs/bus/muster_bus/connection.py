@@ -143,7 +143,7 @@ class Bus:
     async def read(
         self, subject: str, after: int = 0, *, from_leader: bool = False, is_page: bool = False
     ) -> list[Raw]:
-        """What is stored under a subject after a sequence; see `read.read_subject`."""
+        """What is stored under a subject after a sequence; see `read_subject` in read.py."""
         return await read_subject(self.nc, subject, after, from_leader=from_leader, is_page=is_page)
 
     async def next_page(self, subject: str, after: int) -> list[Raw]:
@@ -182,7 +182,7 @@ class Bus:
         """One line at the end if anything went wrong between us and the broker."""
         counted = self.counters + Counter({"publishes tried again": self.publisher.retries})
         if counted:
-            log.info("broker trouble: %s", ", ".join(f"{what} {count}" for what, count in counted.most_common()))
+            log.info("broker: %s", ", ".join(f"{what} {count}" for what, count in counted.most_common()))
 
     async def _body(self, message: Message, headers: dict[str, str]) -> bytes:
         body = message.body()
@@ -194,7 +194,7 @@ class Bus:
     async def _on_error(self, error: Exception) -> None:
         self.counters[type(error).__name__] += 1
         if self.connected.is_set():
-            log.warning("bus error: %s", str(error) or type(error).__name__)
+            log.warning("connection to the broker: %s", str(error) or type(error).__name__)
 
     async def _on_disconnected(self) -> None:
         if self.connected.is_set():

@@ -50,9 +50,7 @@ class Delivery:
 
     @classmethod
     def of(cls, message: Incoming, keeper: "LeaseKeeper") -> "Delivery":
-        parts = message.reply.split(".")
-        if len(parts) > 9:  # with domain and account hash
-            parts = parts[2:]
+        parts = _reply_tokens(message.reply)
         lease = Lease(keeper, message.reply)
         return cls(
             subject=message.subject,
@@ -65,6 +63,18 @@ class Delivery:
             time=int(parts[7]) / 1e9,
             lease=lease,
         )
+
+
+def _reply_tokens(reply: str) -> list[str]:
+    """`$JS.ACK.<stream>.<consumer>.<deliveries>.<sequence>.…`, without the domain and account hash of some brokers."""
+    parts = reply.split(".")
+    return parts[2:] if len(parts) > 9 else parts
+
+
+def _place(reply: str) -> str:
+    """Stream and sequence of a delivered message, for logs."""
+    parts = _reply_tokens(reply)
+    return f"{parts[2]} #{parts[5]}" if len(parts) > 5 else reply
 
 
 class Lease:
@@ -158,7 +168,7 @@ class LeaseKeeper:
         try:
             self._nc.post(reply, answer, is_lazy=answer == ACK)
         except NatsError as error:
-            log.debug("could not settle %s: %s", reply, error)
+            log.debug("could not settle %s: %s", _place(reply), error)
 
     def stop(self) -> None:
         if self._timer is not None:

@@ -1,11 +1,11 @@
 """The log of one request as its owner or a reader works with it: followed, folded, written with compare-and-set.
 
-The log is the only shared state of a request. `RequestLog` keeps the state that its entries fold to: it follows the
-log with a `Tail`, folds an entry that comes live as it comes, and reads the stream where there is a gap.
+The log is the only shared state of a request (decision 1). `RequestLog` keeps the state that its entries fold to: it
+follows the log with a `Tail`, folds an entry that comes live as it comes, and reads the stream where there is a gap.
 
 Writing. An entry is stored, and then everything up to it is folded before the call returns, so that an owner acts on
-what the log says after its own write and not on what it meant to write. Two kinds of entry are compare-and-set on the
-last sequence of the subject: the plan and the answer, and the first `taken` (decision 6). Their message ids are unique
+what the log says after its own write and not on what it meant to write. These entries are compare-and-set on the
+last sequence of the subject: the plan, the answer and the first `taken` (decision 6). Their message ids are unique
 to one write, since in a cluster the broker's check for duplicates can hide a lost compare-and-set; an acknowledgement
 that says `duplicate` counts as lost. A refusal may arrive before the commit of what caused it, so a loser reads until
 the winner shows.

@@ -79,16 +79,16 @@ class Publisher:
         stored: list[Stored] = []
         for start in range(0, len(messages), MAX_IN_FLIGHT):
             chunk = messages[start : start + MAX_IN_FLIGHT]
-            sent = [await self._send_or_not(message) for message in chunk]
+            sent = [await self._send_if_connected(message) for message in chunk]
             try:
                 for message, acked in zip(chunk, sent, strict=True):
-                    stored.append(await self._acked_or_stored(message, acked))
+                    stored.append(await self._await_ack_or_store(message, acked))
             finally:
                 for acked in sent:
-                    _let_go(acked)
+                    _discard(acked)
         return stored
 
-    async def _acked_or_stored(self, message: Outgoing, acked: "asyncio.Future[Stored] | None") -> Stored:
+    async def _await_ack_or_store(self, message: Outgoing, acked: "asyncio.Future[Stored] | None") -> Stored:
         if acked is not None:
             try:
                 return await acked
@@ -96,7 +96,7 @@ class Publisher:
                 self.retries += 1
         return await self.store(*message)
 
-    async def _send_or_not(self, message: Outgoing) -> "asyncio.Future[Stored] | None":
+    async def _send_if_connected(self, message: Outgoing) -> "asyncio.Future[Stored] | None":
         if self._nc.is_full:
             await self._nc.make_room()
         return self._send(*message) if self._connected.is_set() else None
@@ -204,7 +204,7 @@ async def _until(waiting: Awaitable[object], give_up: float | None, reason: str)
         raise _TryAgain(reason) from None
 
 
-def _let_go(acked: "asyncio.Future[Stored] | None") -> None:
+def _discard(acked: "asyncio.Future[Stored] | None") -> None:
     """Nobody waits for it any more, whatever it comes to."""
     if acked is not None and not acked.cancel() and not acked.cancelled():
         acked.exception()  # retrieved, or asyncio would log it as never retrieved

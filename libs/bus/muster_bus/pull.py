@@ -23,6 +23,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
@@ -49,7 +50,7 @@ CLOSE_SECONDS = 2.0  # what each step of a close may take
 Handler = Callable[[Delivery], Awaitable[None]]
 
 
-async def _without_a_note(_: Delivery) -> None:
+async def _do_nothing(_: Delivery) -> None:
     return
 
 
@@ -93,7 +94,7 @@ class Pull:
         slots: int,
         ack_wait: float,
         handler: Handler,
-        note_returned: Handler = _without_a_note,
+        note_returned: Handler = _do_nothing,
     ) -> None:
         self._bus = bus
         self._stream, self._consumers = queue
@@ -187,7 +188,7 @@ class Pull:
             self._bus.nc.post(subject, json.dumps(ask).encode(), f"{self._inbox}.{token}")
         except NatsError as error:
             self._pulls.pop(token, None)
-            log.debug("could not pull: %s", error)
+            log.debug("could not pull from consumer %s on %s: %s", self._consumers[consumer], self._stream, error)
 
     def _on_message(self, message: Incoming) -> None:
         status = message.headers.get("Status") if message.headers else None
@@ -222,7 +223,7 @@ class Pull:
         self.keeper.keep(delivery.lease)
         task = asyncio.get_running_loop().create_task(self._run(delivery))
         self.running.add(task)
-        task.add_done_callback(self._freed)
+        task.add_done_callback(partial(self._freed, delivery))
 
     async def _return_unread(self, delivery: Delivery) -> None:
         try:
@@ -239,10 +240,11 @@ class Pull:
                     self._finish(token, pull)
                 return
 
-    def _freed(self, task: asyncio.Task[None]) -> None:
+    def _freed(self, delivery: Delivery, task: asyncio.Task[None]) -> None:
         self.running.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            log.error("a handler broke", exc_info=task.exception())
+            failed = "%s #%d: handling it failed, it will be delivered again"
+            log.error(failed, delivery.subject, delivery.sequence, exc_info=task.exception())
         self._wake.set()
 
     async def _run(self, delivery: Delivery) -> None:

@@ -1,7 +1,9 @@
 """Read what a stream holds under one subject: whole, in order, and as new as asked for.
 
-Direct gets are answered by any replica, which may lag behind; what it returns is always the beginning of the truth.
-So a read `from_leader` takes direct batches first and the newest entries from the stream's leader.
+Direct gets are answered by any replica, which may lag behind; what it returns is a prefix of what the leader has. So a
+read `from_leader` takes direct batches first and the newest entries from the stream's leader.
+
+What is read is raw: `receive.py` checks and opens it.
 """
 
 import asyncio

@@ -74,7 +74,7 @@ class Reports:
         except BrokerAway as error:
             if not self._bus.connected.is_set():
                 raise
-            log.debug("a report waits: %s", error)
+            log.debug("report of %s #%s not stored yet: %s", report.subject, report.sequence, error)
             self._add_late(report, message.time)  # it is full or has no leader: no answer may depend on it
 
     def add_later(self, reason: str, message: Stored, request_id: str | None) -> None:
@@ -92,7 +92,7 @@ class Reports:
 
     def _add_late(self, report: ErrorReport, stored_at: float) -> None:
         if len(self._late) >= MAX_LATE:
-            self._drop(f"{MAX_LATE} others wait")
+            self._drop(report, f"{MAX_LATE} others wait")
             return
         self._late.append(_Late(report, stored_at))
         if self._reporting is None or self._reporting.done():
@@ -104,7 +104,7 @@ class Reports:
             try:
                 await self._store(*self._late[0], None)
             except MusterError as error:
-                self._drop(str(error))
+                self._drop(self._late[0].report, str(error))
             self._late.popleft()
 
     async def _store(self, report: ErrorReport, stored_at: float, give_up_after: float | None) -> None:
@@ -116,9 +116,9 @@ class Reports:
         log.warning("✗ refused  %s #%s: %s", report.subject, report.sequence, report.reason)
         await self._bus.store(report, origin, give_up_after=give_up_after)
 
-    def _drop(self, reason: str) -> None:
+    def _drop(self, report: ErrorReport, reason: str) -> None:
         self._bus.counters["reports dropped"] += 1
-        log.error("✗ a report was dropped: %s", reason)
+        log.error("✗ report of %s #%s dropped: %s", report.subject, report.sequence, reason)
 
 
 def _report(reason: str, message: Stored, request_id: str | None) -> ErrorReport:

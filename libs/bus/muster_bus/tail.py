@@ -4,7 +4,7 @@ The broker repeats each entry after its commit, with the sequence of the entry b
 whose predecessor is the last one seen is taken as it comes. Anything else (a lost repetition, a reconnect, a body that
 lies in the object store, a full buffer) is a gap: nothing more is taken live until the stream was read from the last
 position on. So a follower sees every entry once and in order, and a lost wake-up costs a read, not an entry. The log of
-an owner, a client that follows a request and the coordinator use this one rule (decision 1).
+an owner, a client that follows a request and the coordinator use this one rule (decisions 1 and 16).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Two errors decide the fate of work: what later may work, and what never will.
+"""Two errors say whether trying again can help: later it may work, or it never will.
 
 MusterError
 ├── Retryable      later may work

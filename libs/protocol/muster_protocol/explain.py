@@ -1,15 +1,22 @@
-"""Where a request and its tasks stand, and why: status and reason as values, for the API and the command line alike."""
+"""Where a request and its tasks stand, and why: status and reason as values, for the API and the command line alike.
 
+The words are in `status.py`; which of them applies is computed here.
+"""
+
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.fold.state import RequestState, TaskPhase, TaskState
-from muster_protocol.messages import Answer, AnswerStatus
+from muster_protocol.messages import Answer, AnswerStatus, Failure
 from muster_protocol.plan import TaskSpec
 from muster_protocol.status import RequestStatus, TaskStatus, open_status
 
 NAMES = 3  # tasks that are named before the rest is counted
+MAX_REASON = 200  # characters of a reason: it is read on one line
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_LIBRARIES = ("/site-packages/", "/lib/python")  # a frame of the role itself is more useful
 _STATUS = {
     TaskPhase.WAITING: TaskStatus.WAITING,
     TaskPhase.READY: TaskStatus.READY,
@@ -67,7 +74,7 @@ def explain_task(state: RequestState, task: TaskState, seen: Seen) -> TaskStandi
     """Where a task stands; of an answered request, what its row in the answer says."""
     if state.answer is not None:
         outcome = task.outcome()
-        return TaskStanding(TaskStatus(str(outcome["status"])), str(outcome["reason"] or f"{task.seconds:g} s of work"))
+        return TaskStanding(outcome["status"], outcome["reason"] or f"{task.seconds:g} s of work")
     if task.phase is TaskPhase.RESERVED:
         return _dispatched(state, task, seen)
     return TaskStanding(_STATUS[task.phase], _task_reason(state, task, seen))
@@ -84,6 +91,17 @@ def _task_reason(state: RequestState, task: TaskState, seen: Seen) -> str:
     if task.phase in (TaskPhase.AWAITING_RETRY, TaskPhase.DELAYED):
         return f"in {max(0.0, task.not_before - seen.now):.1f} s after: {_short(task.reason or '')}"
     return task.reason or "no reason given"
+
+
+def failure_text(failure: Failure) -> str:
+    """Why an attempt failed and where, on one line: `ConnectionError: no route (roles.py:12)`."""
+    text = " ".join(failure.message.split())[:MAX_REASON]
+    frames: list[tuple[str, str]] = _FRAME.findall(failure.stack or "")
+    if not frames:
+        return text
+    own = [frame for frame in frames if not any(library in frame[0] for library in _LIBRARIES)]
+    path, line = (own or frames)[-1]
+    return f"{text} ({path.rpartition('/')[2]}:{line})"
 
 
 def unserved_tag(spec: TaskSpec, live_tags: Collection[str]) -> str | None:
@@ -198,6 +216,6 @@ def _few(names: list[str]) -> str:
     return f"{', '.join(names[:NAMES])} and {len(names) - NAMES} more"
 
 
-def _short(text: str, limit: int = 200) -> str:
+def _short(text: str, limit: int = MAX_REASON) -> str:
     line = " ".join(text.split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"

@@ -47,7 +47,7 @@ def check_supported(request: Request) -> None:
     }
     for field, is_set in asked.items():
         if is_set:
-            raise Invalid("this version does not honour it; leave it out", field)
+            raise Invalid("this version does not support it; leave it out", field)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

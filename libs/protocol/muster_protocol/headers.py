@@ -3,15 +3,17 @@
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from muster_protocol.errors import Invalid
-from muster_protocol.messages.base import Message
 from muster_protocol.plan import Frozen
 from muster_protocol.sender import Origin
 from muster_protocol.subjects import request_id
 
-M = TypeVar("M", bound=Message)
+if TYPE_CHECKING:
+    from muster_protocol.messages.base import Message
+
+M = TypeVar("M", bound="Message")
 
 SENDER = "sender"
 KIND = "kind"
@@ -20,6 +22,18 @@ REQUEST_ID = "request-id"
 MESSAGE_ID = "Nats-Msg-Id"
 TERM = "term"
 BODY_REF = "body-ref"  # "<sha256>.<bytes>": the body lies in the object store
+
+# What a result, an answer and a start repeat from their bodies, for `summary_headers`.
+TASK = "task"
+ATTEMPT = "attempt"
+STATUS = "status"
+WORKER = "worker"
+ROLE = "role"
+DELIVERY = "delivery"
+TASK_SEQUENCE = "task-sequence"
+SECONDS = "seconds"
+TOKENS = "tokens"
+USD = "usd"
 
 _SENDER = re.compile(r"[a-z][a-z0-9_-]{0,31}(/[A-Za-z0-9_.-]{1,64}){1,2}")
 
@@ -72,7 +86,7 @@ def request_id_of(headers: Mapping[str, str] | None, sequence: int, body: bytes)
     return request_id(named.get(MESSAGE_ID), body_id, sequence, body)
 
 
-def headers_of(message: Message, origin: Origin) -> dict[str, str]:
+def headers_of(message: "Message", origin: Origin) -> dict[str, str]:
     """All that the bus writes beside a body; the trace context is added where the span is."""
     headers = {
         SENDER: str(origin.sender),

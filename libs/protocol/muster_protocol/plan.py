@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from muster_protocol.errors import Invalid
-from muster_protocol.subjects import Tag, TaskId
+from muster_protocol.subjects import Tag, TaskId, as_id
 
 Aggregation = Literal["merge", "select", "reduce"]
 MAX_TASKS = 10_000  # the largest request that the bench holds flat
@@ -15,7 +15,7 @@ MAX_UNFOLDED = 32 * 1024 * 1024  # characters: half a megabyte of map must not b
 
 
 class Frozen(BaseModel):
-    """A value: never changed, and deaf to fields that a newer writer added.
+    """A value: never changed; it ignores fields that a newer writer added.
 
     Numbers are finite: JSON has no other, so that an infinite one would be written as null and never read again.
     """
@@ -103,6 +103,11 @@ def unfold(over: MapOver, goal: str = "") -> Plan:
             )
         )
     return Plan(goal=goal or over.template.description, tasks=tuple(tasks))
+
+
+def copy_id(task_id: TaskId, role: str) -> TaskId:
+    """The id of a role's copy of a broadcast task."""
+    return as_id(f"{task_id}-{role}")
 
 
 Needs = Mapping[TaskId, tuple[TaskId, ...]]

@@ -14,11 +14,12 @@ from muster_protocol.status import ResultStatus
 
 BACKOFF_SECONDS = 0.5  # before the second attempt; doubles with each further one
 MAX_BACKOFF_SECONDS = 30.0
+MAX_TAKES = 3  # of a request or a task without progress or a clean hand-back: at the next one it is poison
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """What one class of error deserves."""
+    """How one class of error is retried."""
 
     max_attempts: int | None = None  # None: the task's own limit alone
     backoff_seconds: float = BACKOFF_SECONDS

@@ -1,7 +1,7 @@
 """Who writes a message, and about which request."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,6 +11,11 @@ class Sender:
     service: str
     instance: str
     role: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The sender that a header names; `headers.require_sender` has checked its shape."""
+        return cls(*text.split("/"))
 
     def __str__(self) -> str:
         return f"{self.service}/{self.instance}/{self.role}" if self.role else f"{self.service}/{self.instance}"

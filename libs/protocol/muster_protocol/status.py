@@ -1,6 +1,6 @@
-"""How requests, tasks and attempts stand: one vocabulary for the log, the API and the command line.
+"""The words for how requests, tasks and attempts stand: one vocabulary for the log, the API and the command line.
 
-`explain.py` computes the status of a request and its tasks from the fold, with a reason for people.
+Which word applies to a request or a task is computed in `explain.py`.
 """
 
 from enum import StrEnum

@@ -11,8 +11,9 @@ from muster_bus.broker.embedded import Server
 from muster_bus.broker.topology import Provisioning, provision
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
-from muster_bus.read import Raw, read_subject
+from muster_bus.read import Raw
 from muster_client import Client
+from muster_protocol import subjects
 from muster_protocol.fold import Entry, RequestState, fold
 from muster_protocol.messages import Answer, ErrorReport, LogBody, Result
 from muster_protocol.sender import Sender
@@ -84,7 +85,7 @@ class RunningTeam(Services):
 
     async def errors(self) -> list[Raw]:
         """Every message on `errors`."""
-        return await read_subject(self.bus.nc, "errors", from_leader=True)
+        return await self.bus.read(subjects.ERRORS, from_leader=True)
 
     async def reasons(self) -> list[str]:
         """The reason of every error report."""

@@ -76,7 +76,7 @@ class Backfill:
     async def recheck(self) -> bool:
         """Find what could not be used on a subject: only the stream knows its sequence. False: no check is due."""
         began_at = time.monotonic()
-        subject = self._observer.recheck.next_due(began_at)
+        subject = self._observer.recheck.take_due(began_at)
         if subject is None:
             return False
         if subject not in self._checked and len(self._checked) >= MAX_CHECKED:

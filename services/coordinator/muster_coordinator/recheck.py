@@ -31,7 +31,7 @@ class Recheck:
         if subject in self._checks or len(self._checks) < MAX_SUBJECTS:
             self._checks[subject] = _Check(now, now)
 
-    def next_due(self, now: float) -> str | None:
+    def take_due(self, now: float) -> str | None:
         """A subject whose check is due; if that check fails, the others come first."""
         for subject, check in self._checks.items():
             if check.due_at <= now:

@@ -1,1 +1,1 @@
-"""The plan: takes a request, breaks it into tasks, dispatches them and answers."""
+"""The supervisor service: takes a request, breaks it into tasks, dispatches them and answers."""

@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 from muster_bus.broker.queues import delete_task
+from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import BrokerAway
 from muster_protocol.fold import TaskPhase
 from muster_protocol.messages import Abort
@@ -14,9 +15,10 @@ log = logging.getLogger("muster.supervisor")
 ABORT_SECONDS = 0.5  # a full CONTROL costs workers some useless work; it must not cost the answer
 
 
-async def abort_attempts(owner: Owner, attempts: tuple[tuple[str, int], ...], reason: str) -> None:
+async def abort_attempts(owner: Owner, attempts: tuple[AttemptId, ...], reason: str) -> None:
     """Tell workers to stop these attempts; none named means all of the request."""
-    message = Abort(request_id=owner.request_id, attempts=attempts, reason=reason)
+    named = tuple((one.task_id, one.attempt) for one in attempts)
+    message = Abort(request_id=owner.request_id, attempts=named, reason=reason)
     try:
         await owner.bus.store(message, owner.origin(), give_up_after=ABORT_SECONDS, carrier=owner.log.carrier)
     except BrokerAway as error:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from muster_protocol.fold import RequestState, advance, next_timer
+from muster_protocol.attempt_id import AttemptId
+from muster_protocol.fold import RequestState, TaskPhase, advance, next_timer
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
 from muster_protocol.retry import retry_delay
 
@@ -31,8 +32,7 @@ class DispatchTasks:
 class Refine:
     """Write a better description for the next attempt of a failed task, knowing the error."""
 
-    task_id: str
-    attempt: int
+    attempt_id: AttemptId
     not_before: float
 
 
@@ -40,8 +40,7 @@ class Refine:
 class Expire:
     """Record that an attempt failed: no result came by its timeout."""
 
-    task_id: str
-    attempt: int
+    attempt_id: AttemptId
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE) -> li
         return [ending]
     if state.plan_entry is None:
         return [MakePlan()]
-    steps: list[Step] = [Expire(task_id, len(state.tasks[task_id].attempts)) for task_id in state.expired]
+    steps: list[Step] = [Expire(_last_attempt(state, task_id)) for task_id in state.expired]
     attempts = tuple(_dispatchable(state, now, allowance))
     if attempts:
         steps.append(DispatchTasks(attempts))
@@ -102,7 +101,7 @@ def last_moment(state: RequestState) -> float | None:
 
 def status_of(state: RequestState) -> AnswerStatus:
     """The status of an answer that is given now."""
-    done = sum(task.phase == "done" for task in state.tasks.values())
+    done = sum(task.phase is TaskPhase.DONE for task in state.tasks.values())
     if not done:
         return AnswerStatus.FAILED
     return AnswerStatus.DONE if done == len(state.tasks) else AnswerStatus.PARTIAL
@@ -126,13 +125,17 @@ def _ending(state: RequestState, now: float) -> GiveAnswer | None:
     return None
 
 
+def _last_attempt(state: RequestState, task_id: str) -> AttemptId:
+    return state.attempt_id(task_id, len(state.tasks[task_id].attempts))
+
+
 def _refinements(state: RequestState, now: float) -> Iterator[Refine]:
     """One for each failed task that may be tried again."""
     for task_id in state.awaiting_retry:
         task = state.tasks[task_id]
         attempt = state.attempt_id(task_id, len(task.attempts) + 1)
         error = task.result.error if task.result else None
-        yield Refine(task_id, attempt.attempt, now + retry_delay(attempt, error))
+        yield Refine(attempt, now + retry_delay(attempt, error))
 
 
 def _dispatchable(state: RequestState, now: float, allowance: Allowance) -> Iterator[Reservation]:

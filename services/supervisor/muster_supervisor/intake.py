@@ -110,7 +110,7 @@ class Intake:
         return request.body
 
     async def _check_poison(self, delivery: Delivery, request_id: str) -> None:
-        """Raise before the body is read, because reading it may be what kills."""
+        """Raise before the body is read, because reading it may be what crashes the supervisor."""
         known = RequestLog(self._resources.bus, request_id)
         await known.refresh(from_leader=True)
         if reason := poison_reason(known.state, delivery.number, is_read=False):

@@ -9,8 +9,8 @@ from typing import Literal
 from muster_agent.team.schema import Team
 from muster_protocol.fields import nearest
 from muster_protocol.messages import Budget
-from muster_protocol.plan import MAX_TASKS, Plan, TaskSpec, cycle_in, needs_of
-from muster_supervisor.routing import Matching, copy_id, matcher
+from muster_protocol.plan import MAX_TASKS, Plan, TaskSpec, copy_id, cycle_in, needs_of
+from muster_supervisor.routing import Matching, matcher
 
 MAX_FINDINGS = 20  # errors in one answer: more would hide the first ones
 _VAGUE = re.compile(
@@ -110,7 +110,7 @@ def _tags(team: Team) -> str:
 def _size_findings(plan: Plan, budget: Budget, matching: Matching) -> list[Finding]:
     """Too many tasks, or one id twice, counted after broadcasts are unfolded: the copies are what runs."""
     ids = [task.id for task in plan.tasks if not task.broadcast]
-    ids += [copy_id(task, role) for task in plan.tasks if task.broadcast for role in matching(task)]
+    ids += [copy_id(task.id, role.name) for task in plan.tasks if task.broadcast for role in matching(task)]
     most = min(MAX_TASKS, budget.tasks or MAX_TASKS)
     if len(ids) > most:
         return [Finding("error", "tasks", f"the plan has {len(ids):,} tasks; the request may have {most:,}")]

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster_agent.team.schema import Role, Team
-from muster_protocol.plan import Plan, TaskSpec
-from muster_protocol.subjects import as_id
+from muster_protocol.plan import Plan, TaskSpec, copy_id
 
 Matching = Callable[[TaskSpec], tuple[Role, ...]]
 
@@ -30,13 +29,15 @@ def route(plan: Plan, team: Team) -> Plan:
     timeouts = {role.name: role.timeout_seconds for role in team.roles if role.timeout_seconds is not None}
     if not timeouts and all(task.tag and not task.broadcast for task in plan.tasks):
         return plan
-    copies = {task.id: tuple(copy_id(task, role) for role in matching(task)) for task in plan.tasks if task.broadcast}
+    copies = {
+        task.id: tuple(copy_id(task.id, role.name) for role in matching(task)) for task in plan.tasks if task.broadcast
+    }
     tasks: list[TaskSpec] = []
     for task in plan.tasks:
         needs = tuple(dict.fromkeys(new for old in task.dependencies for new in copies.get(old, (old,))))
         for role in matching(task) if task.broadcast else matching(task)[:1]:
             update: dict[str, Any] = {
-                "id": copy_id(task, role) if task.broadcast else task.id,
+                "id": copy_id(task.id, role.name) if task.broadcast else task.id,
                 "tag": role.name if task.broadcast or not task.tag else task.tag,
                 "match_all": (),
                 "match_some": (),
@@ -46,8 +47,3 @@ def route(plan: Plan, team: Team) -> Plan:
             }
             tasks.append(task.model_copy(update=update))
     return plan.model_copy(update={"tasks": tuple(tasks)})
-
-
-def copy_id(task: TaskSpec, role: Role) -> str:
-    """The id of a role's copy of a broadcast task."""
-    return as_id(f"{task.id}-{role.name}")

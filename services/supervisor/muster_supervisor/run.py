@@ -32,7 +32,7 @@ within half a lease, so that a hung process is not sent its own requests again (
 counted by the broker's delivery number; after three the request is answered from its log, without a model
 (poison.py). A hand-back (stop, or an entry that only a newer version can read) is recorded and does not count.
 
-End. Answered: ack. Stopped: hand back. Superseded, or no redelivery: drop the lease and say nothing. Any other
+End. Answered: ack. Stopped: hand back. Superseded, or no redelivery: drop the lease and write nothing. Any other
 error: the intake drops the lease, and the broker delivers the request again when the lease has run out.
 """
 
@@ -236,9 +236,9 @@ class Run:
     def _is_under_way(self, step: Step) -> bool:
         """Whether a step is being carried out in the background, or must wait for that."""
         match step:
-            case Refine(task_id=task_id):
+            case Refine(attempt_id=(_, task_id, _)):
                 return task_id in self.owner.refining
-            case Expire(task_id=task_id):
+            case Expire(attempt_id=(_, task_id, _)):
                 return task_id in self.owner.publishing  # no worker can have it yet: a full TASKS costs no attempt
             case _:
                 return False

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from muster_bus import telemetry
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
+from muster_protocol.explain import failure_text
 from muster_protocol.messages import Task
 from muster_worker.events import Events
 from muster_worker.executor import Executor
 from muster_worker.history import History, Verdict
-from muster_worker.outcome import Outcome, failed, failure, reason_of
+from muster_worker.outcome import Outcome, failed, failure
 from muster_worker.result import Results, log_name
 
 log = logging.getLogger("muster.worker")
@@ -123,7 +124,7 @@ class RunningAttempt:
         if outcome.error is None:
             log.info("✓ result  %s  %s  %.2f s", log_name(self.task), outcome.status, seconds)
         else:
-            reason = reason_of(outcome.error)
+            reason = failure_text(outcome.error)
             log.info("✗ result  %s  %s: %s  %.2f s", log_name(self.task), outcome.status, reason, seconds)
         return outcome
 

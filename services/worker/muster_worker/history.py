@@ -6,16 +6,12 @@ from enum import Enum
 
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
-from muster_bus.receive import open_live
 from muster_protocol import headers as h
-from muster_protocol import subjects
-from muster_protocol.errors import Invalid
 from muster_protocol.fold import Entry
-from muster_protocol.messages import Answer, HandedBack, Result, ResultStatus, Task
+from muster_protocol.messages import Answer, Result, ResultStatus, Task
+from muster_worker.poison import is_poison
 
-_HAND_BACKS = {HandedBack.kind: HandedBack}
-FRESH_SECONDS = 3.0  # a task that arrives later than this after its reservation is looked up
-MAX_TAKES = 3  # deliveries without a result or a clean hand-back; at the next one the task is poison
+LOOK_UP_AFTER_SECONDS = 3.0  # a task that arrives later than this after its reservation is looked up
 
 
 class Verdict(Enum):
@@ -56,7 +52,7 @@ def may_be_copy(task: Task, delivery: int, now: float, connected_at: float, ack_
     """Whether this may be a second copy of a task that another worker has done; all times are the broker's."""
     is_again = delivery > 1
     is_forgotten = task.reserved_at < connected_at  # a restarted broker may not know what it delivered before
-    is_old = now - task.reserved_at > min(FRESH_SECONDS, ack_wait)  # it waited here while a peer may have got it
+    is_old = now - task.reserved_at > min(LOOK_UP_AFTER_SECONDS, ack_wait)  # it waited here; a peer may have got it
     return is_again or is_forgotten or is_old
 
 
@@ -75,17 +71,3 @@ def settles(entry: Entry, task: Task) -> bool:
             return result.attempt == task.attempt or result.status is ResultStatus.DONE
         case _:
             return False
-
-
-async def is_poison(bus: Bus, task: Task, delivery: int) -> bool:
-    """Whether the deliveries before this one, less those that were handed back cleanly, are too many."""
-    if delivery <= MAX_TAKES:
-        return False
-    handed_back = 0
-    for raw in await bus.read(subjects.events(task.request_id), from_leader=True):
-        try:
-            note = open_live(raw, _HAND_BACKS).body
-        except Invalid:
-            continue  # another kind of event, or one that counts for nothing
-        handed_back += note.attempt_id == task.attempt_id
-    return delivery - 1 - handed_back >= MAX_TAKES

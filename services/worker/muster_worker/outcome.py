@@ -1,7 +1,6 @@
 """The outcome of an attempt as a value: done with an output, or failed with a reason that names its class."""
 
 import json
-import re
 import traceback
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,11 +15,9 @@ from muster_protocol.messages import Failure, Output, ResultStatus, Usage
 STACK_FRAMES = 4  # the innermost ones, which are the role's; the others are ours
 MAX_STACK = 2000
 MAX_MESSAGE = 2000  # the answer repeats it once or twice for each of up to ten thousand tasks
-MAX_REASON = 200  # of a message in a log line
 MAX_PLAIN = 2**63
 MESSAGE_DEPTH = 8  # levels of lists and objects around an output, in whichever message it travels
 _PLAIN = (str, int, bool, type(None))  # types that cannot hold anything that JSON does not know
-_FRAME = re.compile(r'File ".*?([^/"\\]+)", line (\d+)')
 _CLASSES: tuple[tuple[type[BaseException], str], ...] = (  # the first that fits
     (OutOfBudget, "resource"),
     (Refused, "refusal"),
@@ -81,13 +78,6 @@ def too_large(outcome: Outcome, reason: str) -> Outcome:
     """The failed outcome that replaces one too large for a message."""
     error = failure("bad_output", reason, is_final=True)
     return replace(outcome, status=ResultStatus.FAILED, output=None, error=error, tool_calls=())
-
-
-def reason_of(error: Failure) -> str:
-    """A failure on one log line: its message, then file and line if the stack names them."""
-    text = " ".join(error.message.split())[:MAX_REASON]
-    frames = _FRAME.findall(error.stack or "")
-    return f"{text} ({frames[-1][0]}:{frames[-1][1]})" if frames else text
 
 
 def _encodable(text: str) -> str:

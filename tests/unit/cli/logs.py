@@ -1,6 +1,7 @@
 """Logs of requests, written by hand, for the tests of what the command line prints about them."""
 
 from muster_protocol.fold import Entry, RequestState, fold
+from muster_protocol.headers import is_owner
 from muster_protocol.messages import (
     Answer,
     AnswerStatus,
@@ -32,7 +33,7 @@ class Log:
         sequence = len(self.entries) + 1
         if isinstance(body, Taken) and not body.handed_back:
             self.term = sequence
-        term = self.term if sender.startswith("supervisor/") else 0
+        term = self.term if is_owner(sender) else 0
         self.entries.append(Entry(sequence, float(sequence), sender, term, body))
         return self
 

@@ -9,6 +9,7 @@ import pytest
 from muster_bus.process.command import Exit
 from muster_cli.arguments.parser import COMMANDS, parser
 from muster_cli.exits import exit_of
+from muster_protocol.status import AnswerStatus
 
 HEAVY = ("nats", "pydantic", "rich", "fastapi", "anthropic", "opentelemetry", "yaml", "asyncio")
 
@@ -65,4 +66,4 @@ def test_wrong_arguments_are_usage_errors(words: str, complaint: str, capsys: py
 
 @pytest.mark.parametrize(("status", "code"), [("done", 0), ("failed", 1), ("partial", 3), ("cancelled", 4)])
 def test_the_exit_code_is_the_answer_status(status: str, code: int):
-    assert exit_of(status) == code
+    assert exit_of(AnswerStatus(status)) == code

@@ -32,8 +32,7 @@ def _answer() -> Answer:
 
 def _follow(overview: Overview, log: LogBuilder) -> None:
     for entry in log.entries:
-        service, instance = entry.sender.split("/")[:2]
-        headers = headers_of(entry.body, Origin(REQUEST, Sender(service, instance), term=entry.term))
+        headers = headers_of(entry.body, Origin(REQUEST, Sender.parse(entry.sender), term=entry.term))
         overview.count(REQUEST, entry.sequence, headers, entry.body.body())
 
 

@@ -8,7 +8,7 @@ def _checks(recheck: Recheck, start: float, until: float) -> list[float]:
     found: list[float] = []
     now = start
     while now < until:
-        if recheck.next_due(now) == "events.r1":
+        if recheck.take_due(now) == "events.r1":
             recheck.mark_checked("events.r1", now)
             found.append(round(now, 1))
         now += 0.1
@@ -39,11 +39,11 @@ def test_a_new_unusable_message_starts_the_checks_again():
 def test_a_message_that_comes_during_a_check_gets_another_check():
     recheck = Recheck()
     recheck.add("events.r1", 0.0)
-    recheck.next_due(20.0)
+    recheck.take_due(20.0)
     recheck.add("events.r1", 20.1)
     recheck.mark_checked("events.r1", 20.0)
 
-    assert recheck.next_due(20.2) == "events.r1"
+    assert recheck.take_due(20.2) == "events.r1"
 
 
 def test_after_a_failed_check_the_other_subjects_come_first():
@@ -51,5 +51,5 @@ def test_after_a_failed_check_the_other_subjects_come_first():
     recheck.add("events.r1", 0.0)
     recheck.add("events.r2", 0.0)
 
-    assert [recheck.next_due(0.0), recheck.next_due(0.0), recheck.next_due(0.0)] == ["events.r1", "events.r2", None]
-    assert recheck.next_due(1.0) == "events.r1"
+    assert [recheck.take_due(0.0), recheck.take_due(0.0), recheck.take_due(0.0)] == ["events.r1", "events.r2", None]
+    assert recheck.take_due(1.0) == "events.r1"

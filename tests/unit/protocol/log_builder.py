@@ -145,3 +145,7 @@ def planned(*tasks: TaskSpec) -> LogBuilder:
     log.take()
     log.own(plan_entry(plan_of(*tasks)))
     return log
+
+
+def statuses(state: RequestState) -> dict[str, str]:
+    return {task_id: found.phase.value for task_id, found in state.tasks.items()}

@@ -53,5 +53,5 @@ def test_every_field_of_a_plain_request_is_supported():
 
 
 def test_a_field_that_is_not_supported_is_refused_by_its_name():
-    with pytest.raises(Invalid, match=r"^budget\.depth: this version does not honour it"):
+    with pytest.raises(Invalid, match=r"^budget\.depth: this version does not support it"):
         check_supported(Request.of({"text": "hi", "budget": {"depth": 1}}))

@@ -1,15 +1,9 @@
 """The rules of the fold, one example each."""
 
-import gc
-import time
-
-from muster_protocol.fold import Entry, RequestState, advance, fold, next_timer
+from muster_protocol.fold import advance, next_timer
 from muster_protocol.messages import Decision, ResultStatus, Usage
-from tests.guards import guards
 from tests.unit.protocol.log_builder import (
-    REQUEST,
     LogBuilder,
-    answer,
     dispatched,
     failure,
     plan_entry,
@@ -18,13 +12,9 @@ from tests.unit.protocol.log_builder import (
     reserved,
     result,
     revision,
-    taken,
+    statuses,
     task,
 )
-
-
-def statuses(state: RequestState) -> dict[str, str]:
-    return {task_id: found.phase.value for task_id, found in state.tasks.items()}
 
 
 def test_a_failed_task_skips_what_waits_for_it_and_nothing_else():
@@ -168,45 +158,6 @@ def test_i2_of_two_plans_the_first_counts():
     assert list(log.state.tasks) == ["first"]
 
 
-def test_i2_what_a_former_owner_writes_after_a_later_taken_is_ignored():
-    log = planned(task("t"))
-    former = log.term
-    log.take("s2", delivery=2)
-
-    log.own(reserved(("t", 1)), term=former)
-    log.own(answer("too late"), term=former)
-
-    assert statuses(log.state) == {"t": "ready"}
-    assert log.state.answer is None
-    assert log.state.owner == "s2"
-
-
-def test_a_request_that_is_answered_keeps_its_owner():
-    log = planned(task("t"))
-    log.own(answer())
-
-    log.take("s2", delivery=2)
-
-    assert log.state.owner == "s1"
-
-
-def test_a_plan_that_no_supervisor_wrote_is_ignored():
-    log = LogBuilder()
-    log.take()
-
-    log.write(plan_entry(plan_of(task("t"))), sender="worker/w1/work", term=log.term)
-
-    assert log.state.plan_entry is None
-
-
-def test_a_request_that_cannot_be_read_is_answered_without_being_taken():
-    log = LogBuilder()
-
-    log.own(answer("The request is invalid."))
-
-    assert log.state.answer is not None
-
-
 def test_an_attempt_whose_dispatch_is_confirmed_need_not_be_published_again():
     log = planned(task("t"), task("u"))
     log.own(reserved(("t", 1), ("u", 1)))
@@ -236,52 +187,6 @@ def test_the_first_cancellation_is_the_one_that_is_named():
     assert (state.cancelled.by, state.controls_seen) == ("client/a", 9)
 
 
-@guards(
-    "libs/protocol/muster_protocol/fold/state.py",
-    "return max(0, delivery - self.last_productive_delivery - 1)",
-    rule="I1",
-    replace="return 0",
-)
-def test_takes_without_progress_are_counted_until_there_is_progress():
-    log = LogBuilder()
-    for delivery in (1, 2, 3):
-        log.take(f"s{delivery}", delivery)
-    assert log.state.unproductive_takes(4) == 3
-
-    log.own(plan_entry(plan_of(task("t"))))
-
-    assert log.state.unproductive_takes(4) == 0
-
-
-def test_a_clean_hand_back_is_not_an_unproductive_take():
-    log = LogBuilder()
-    log.take("s1", 1)
-
-    log.own(taken("s1", 1, handed_back=True))
-
-    assert log.state.owner is None
-    assert log.state.unproductive_takes(2) == 0
-
-
-def test_a_hand_back_without_a_take_is_not_an_unproductive_take():
-    log = LogBuilder()
-    log.take("s1", 1)
-    log.write(taken("s2", 2, handed_back=True), sender="supervisor/s2")
-
-    assert log.state.owner == "s1"
-    assert log.state.unproductive_takes(3) == 0
-
-
-def test_a_hand_back_of_a_former_owner_leaves_the_owner_alone():
-    log = LogBuilder()
-    former = log.take("s1", 1)
-    log.take("s2", 2)
-
-    log.own(taken("s1", 1, handed_back=True), term=former)
-
-    assert log.state.owner == "s2"
-
-
 def test_the_answer_has_a_table_of_seconds_attempts_and_reasons():
     log = planned(task("t", max_attempts=2), task("u", "t"))
     log.run(failure("t"))
@@ -291,33 +196,3 @@ def test_the_answer_has_a_table_of_seconds_attempts_and_reasons():
     rows = [(row.id, row.status, row.attempts, row.seconds, row.reason) for row in log.state.outcomes()]
 
     assert rows == [("t", "failed", 2, 2.0, "again"), ("u", "skipped", 0, 0.0, "t failed: again")]
-
-
-def wide(count: int) -> list[Entry]:
-    """A taken and planned request of that many tasks, all reserved, then all their results."""
-    log = planned(*(task(f"t{n}") for n in range(count)))
-    log.own(reserved(*((f"t{n}", 1) for n in range(count))))
-    for number in range(count):
-        log.work(result(f"t{number}"))
-    return log.entries
-
-
-def cpu_seconds(entries: list[Entry]) -> float:
-    """The least of five: what the machine does beside it only adds."""
-    times: list[float] = []
-    for _ in range(5):
-        start = time.thread_time()
-        fold(REQUEST, entries)
-        times.append(time.thread_time() - start)
-    return min(times)
-
-
-def test_a_result_costs_the_same_in_a_log_of_ten_thousand_as_in_one_of_a_hundred():
-    logs = {count: wide(count) for count in (100, 10_000)}
-    assert all(fold(REQUEST, entries).open_tasks == 0 for entries in logs.values())
-
-    gc.disable()  # it looks at everything the tests have made so far
-    few, many = (cpu_seconds(entries) / count for count, entries in logs.items())
-    gc.enable()
-
-    assert many <= 5 * few  # a look at every task would make it fifty times and more; caches make it nearly twice

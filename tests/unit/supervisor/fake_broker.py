@@ -116,9 +116,9 @@ class Owner:
                 sequence = self.write(Reserved(attempts=attempts))
                 if not crash_after_reserving:
                     self._publish([(r.task_id, r.attempt) for r in attempts if self._has(r.task_id, sequence)])
-            case Refine(task_id, attempt, not_before):
+            case Refine((_, task_id, attempt), not_before):
                 self.write(Revision(task_id=task_id, attempt=attempt, description="better", not_before=not_before))
-            case Expire(task_id, attempt):
+            case Expire((_, task_id, attempt)):
                 error = timed_out(task_id, 1)
                 body = result(task_id, attempt, worker=self.name)
                 self.write(body.model_copy(update={"status": ResultStatus.FAILED, "error": error}))

@@ -108,7 +108,7 @@ def test_a_request_whose_task_failed_three_times_has_failed():
     for attempt in (1, 2):
         log.run(failure("t", attempt))
         delay = retry_delay(AttemptId("r1", "t", attempt + 1))
-        assert due(log.state, NOW) == [Refine("t", attempt + 1, NOW + delay)]
+        assert due(log.state, NOW) == [Refine(log.state.attempt_id("t", attempt + 1), NOW + delay)]
         log.own(revision("t", attempt + 1))
     log.run(failure("t", 3))
 
@@ -145,7 +145,7 @@ def test_an_attempt_without_a_result_expires_a_moment_after_its_timeout():
     reserved_at = log.time
 
     assert due(log.state, reserved_at + 60.9) == []
-    assert due(log.state, reserved_at + 61.1) == [Expire("t", 1)]
+    assert due(log.state, reserved_at + 61.1) == [Expire(log.state.attempt_id("t", 1))]
 
 
 def test_a_cancelled_request_is_answered_at_once():

@@ -18,7 +18,7 @@ from tests.unit.protocol.invariants import CLOSE, assert_consistent, known_at
 from tests.unit.protocol.log_builder import FAR, REQUEST, START, failure, plan_entry, result
 from tests.unit.supervisor.fake_broker import ALLOWANCE, FakeBroker, Owner, Superseded
 
-Fates = tuple[str, ...] | Callable[[tuple[str, int]], str]
+Outcomes = tuple[str, ...] | Callable[[tuple[str, int]], str]
 OUTCOMES = ("done", "done", "done", "failed", "final", "cancelled")
 
 
@@ -177,7 +177,7 @@ def is_counted(entry: Entry, broker: FakeBroker) -> bool:
     return fold(REQUEST, broker.log).answer is entry.body
 
 
-def drive(owner: Owner, chance: random.Random, fates: Fates, *, loses: float = 0.0) -> None:
+def drive(owner: Owner, chance: random.Random, outcomes: Outcomes, *, loses: float = 0.0) -> None:
     """Supervise a request until it is answered; some attempts get no result; time passes if nothing else is left."""
     lost: set[tuple[str, int]] = set()
     for _ in range(1_000):
@@ -194,7 +194,7 @@ def drive(owner: Owner, chance: random.Random, fates: Fates, *, loses: float = 0
             if chance.random() < loses:
                 lost.add(key)
             else:
-                owner.broker.finish(key, outcome(key, fates(key) if callable(fates) else chance.choice(fates)))
+                owner.broker.finish(key, outcome(key, outcomes(key) if callable(outcomes) else chance.choice(outcomes)))
         elif not due(owner.state, owner.broker.now, ALLOWANCE):
             wake = next_time(owner.state)
             assert wake is not None or owner.state.answer is not None

@@ -7,7 +7,7 @@ import pytest
 from muster_bus.broker.nats_fast import FastClient
 from muster_bus.connection import Bus
 from muster_protocol.sender import Sender
-from muster_worker.history import FRESH_SECONDS, History, Verdict, may_be_copy
+from muster_worker.history import LOOK_UP_AFTER_SECONDS, History, Verdict, may_be_copy
 from tests.flow.in_process import task_of
 
 TASK = task_of("t").model_copy(update={"reserved_at": 100.0})
@@ -23,7 +23,7 @@ def test_a_first_delivery_soon_after_its_reservation_is_not_looked_up():
     [
         pytest.param({"delivery": 2}, id="it was delivered before"),
         pytest.param({"connected_at": 100.1}, id="the connection is newer than the reservation"),
-        pytest.param({"now": 100.1 + FRESH_SECONDS}, id="it arrived late"),
+        pytest.param({"now": 100.1 + LOOK_UP_AFTER_SECONDS}, id="it arrived late"),
         pytest.param({"now": 101.1, "ack_wait": 1.0}, id="it arrived after its ack wait"),
     ],
 )

@@ -1,7 +1,8 @@
 """The outcome of an attempt as a value, and its reason on a log line."""
 
+from muster_protocol.explain import MAX_REASON, failure_text
 from muster_protocol.messages import ResultStatus
-from muster_worker.outcome import MAX_REASON, Outcome, failure, failure_of, reason_of, too_large
+from muster_worker.outcome import Outcome, failure, failure_of, too_large
 
 
 def raised(error: Exception) -> Exception:
@@ -12,13 +13,13 @@ def raised(error: Exception) -> Exception:
 
 
 def test_the_reason_of_a_failure_names_the_error_and_the_line_that_raised_it():
-    reason = reason_of(failure_of(raised(ConnectionError("no route\nto host"))))
+    reason = failure_text(failure_of(raised(ConnectionError("no route\nto host"))))
 
     assert reason.startswith("ConnectionError: no route to host (test_outcome.py:")
 
 
 def test_the_reason_of_a_failure_fits_on_one_log_line():
-    assert reason_of(failure("logic", "word " * 1000)) == ("word " * 1000)[:MAX_REASON]
+    assert failure_text(failure("logic", "word " * 1000)) == ("word " * 1000)[:MAX_REASON]
 
 
 def test_an_outcome_that_is_too_large_becomes_a_final_failure_with_its_usage():

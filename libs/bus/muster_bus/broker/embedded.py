@@ -43,12 +43,12 @@ def find_server() -> Path:
             " ARM64 and others), macOS 13 and Windows; elsewhere put nats-server 2.15 or newer on the PATH"
         )
     try:
-        said = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
+        printed = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
     except (OSError, subprocess.SubprocessError) as error:
         raise Misconfigured(f"{found} does not run on this system: {error}") from None
-    version = re.search(r"v(\d+)\.(\d+)", said)
+    version = re.search(r"v(\d+)\.(\d+)", printed)
     if version is None or (int(version[1]), int(version[2])) < OLDEST:
-        raise Misconfigured(f"{found} is {said.strip()}; Muster needs nats-server 2.15 or newer")
+        raise Misconfigured(f"{found} is {printed.strip()}; Muster needs nats-server 2.15 or newer")
     return Path(found)
 
 
@@ -59,7 +59,7 @@ def free_port() -> int:
 
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Whether nobody listens there; an address that cannot be had for another reason is for its user to complain of."""
+    """Whether nobody listens there; if it cannot be bound for another reason, whoever binds it gets that error."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -77,7 +77,7 @@ class Server:
         self.port = port  # 0 until the first start finds one; later starts keep it
         self._name = name
         self._extra = extra
-        self._said_before = 0
+        self._log_length = 0
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -100,10 +100,10 @@ class Server:
         config = self.folder / "nats.conf"
         store = (self.folder / "jetstream").as_posix()
         config.write_text(CONFIG.format(name=self._name, port=self.port or ANY_PORT, store=store) + self._extra)
-        self._said_before = len(self._words())
+        self._log_length = len(self._log_text())
         self._process = self._spawn(program, config)
         await self._wait_until_ready()
-        self.port = int(LISTENS.findall(self._words())[-1])
+        self.port = int(LISTENS.findall(self._log_text())[-1])
 
     def _spawn(self, program: Path, config: Path) -> "subprocess.Popen[bytes]":
         with (self.folder / "nats.log").open("ab") as output:
@@ -120,21 +120,21 @@ class Server:
         assert self._process is not None
         try:
             async with asyncio.timeout(READY_SECONDS):
-                while READY not in self._words()[self._said_before :]:
+                while READY not in self._log_text()[self._log_length :]:
                     if self._process.poll() is not None:
-                        raise Misconfigured(f"nats-server ended at once: {self._last_words()}")
+                        raise Misconfigured(f"nats-server ended at once: {self._last_log_line()}")
                     await asyncio.sleep(0.02)
         except TimeoutError:
             raise Misconfigured(
-                f"nats-server did not answer within {READY_SECONDS:g} s: {self._last_words()}"
+                f"nats-server did not answer within {READY_SECONDS:g} s: {self._last_log_line()}"
             ) from None
 
-    def _words(self) -> str:
+    def _log_text(self) -> str:
         output = self.folder / "nats.log"
         return output.read_text(errors="replace") if output.exists() else ""
 
-    def _last_words(self) -> str:
-        lines = self._words().strip().splitlines()
+    def _last_log_line(self) -> str:
+        lines = self._log_text().strip().splitlines()
         return lines[-1] if lines else "no output"
 
     def kill(self) -> None:
@@ -177,9 +177,9 @@ def die_with_parent() -> Callable[[], None] | None:
     libc = ctypes.CDLL(None)
     parent = os.getpid()
 
-    def ask_the_kernel() -> None:
+    def set_parent_death_signal() -> None:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it died between fork and here
             os._exit(1)
 
-    return ask_the_kernel
+    return set_parent_death_signal

@@ -1,4 +1,4 @@
-"""A shorter way to and from the socket than nats-py's own: speed only, nothing that being right depends on.
+"""A shorter way to and from the socket than nats-py's own: for speed only, not needed for correctness.
 
 nats-py looks at each character of each header, sends through five coroutines and receives through a queue and a task.
 Here one plain call writes a message (`post`) and one plain call receives it (`listen`). Connecting, reconnecting,

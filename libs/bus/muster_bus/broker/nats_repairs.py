@@ -1,4 +1,4 @@
-"""nats-py's client with its faults repaired: what being right depends on.
+"""nats-py's client with its faults repaired: needed for correctness.
 
 Each repair names the fault that it is for; when nats-py no longer has it, the method can go. Decision 4 has the list.
 """

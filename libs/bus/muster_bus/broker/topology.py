@@ -1,6 +1,6 @@
 """The streams, consumers and buckets: made once by provisioning, never by a running service.
 
-Provisioning twice changes nothing. An asset that exists and differs where being right depends on it is an error that
+Provisioning twice changes nothing. An asset that exists and differs in what is needed for correctness is an error that
 names the difference. Sizes are the operator's and are left alone; replicas are raised when asked, never lowered.
 """
 

@@ -74,9 +74,9 @@ async def _until_sigterm(work: Coroutine[Any, Any, int]) -> int:
         if has_sigterm:
             raise KeyboardInterrupt from None
         raise
-    from muster_bus.process.service import leave
+    from muster_bus.process.service import end_process
 
-    return await leave(code)
+    return await end_process(code)
 
 
 def _cannot_write(error: OSError) -> int:

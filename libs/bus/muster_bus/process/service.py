@@ -124,7 +124,7 @@ async def stop_within(step: Awaitable[None], seconds: float, what: str) -> None:
         log.exception("%s did not stop cleanly", what)
 
 
-async def leave(code: int) -> int:
+async def end_process(code: int) -> int:
     """The last step of a process: the end of the event loop would wait for ever for a task that does not end."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:

@@ -1,6 +1,7 @@
 """What the environment says, read once at the start of a process into one frozen value.
 
-Only `__main__` (or `main`) looks at `os.environ`; everything else gets the value, or the part of it that it needs.
+`__main__` (or `main`) reads `os.environ`; everything else gets the value, or the part of it that it needs. The one
+exception is `Client.connect`, which users' programs call without settings. Children inherit the environment unread.
 """
 
 import math

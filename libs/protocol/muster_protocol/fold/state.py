@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from pydantic import TypeAdapter
 
@@ -40,6 +40,17 @@ _AT_THE_END = {  # what becomes of a task when the request is answered before th
     TaskPhase.WAITING: (TaskStatus.SKIPPED, "the request ended before it was started"),
     TaskPhase.READY: (TaskStatus.SKIPPED, "the request ended before it was started"),
 }
+
+
+class OutcomeFields(TypedDict):
+    """The fields of a `TaskOutcome`, not validated yet."""
+
+    id: str
+    role: str
+    status: TaskStatus
+    seconds: float
+    attempts: int
+    reason: str | None
 
 
 class Entry(NamedTuple):
@@ -98,14 +109,14 @@ class TaskState:
         """What its attempts took, all together."""
         return round(sum([attempt.result.seconds for attempt in self.attempts if attempt.result]), 3)
 
-    def outcome(self) -> dict[str, object]:
+    def outcome(self) -> OutcomeFields:
         """Its row in the answer's table."""
         result = self.result
         status, reason = _AT_THE_END[self.phase]
         return {
             "id": self.spec.id,
             "role": result.role if result else self.spec.tag or "",
-            "status": status.value,
+            "status": status,
             "seconds": self.seconds,
             "attempts": len(self.attempts),
             "reason": self.reason or reason,

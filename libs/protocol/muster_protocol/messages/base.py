@@ -11,7 +11,7 @@ from muster_protocol.plan import Frozen
 from muster_protocol.sender import Origin
 
 Output = Any  # what a role returned: JSON
-MOST = 10**12  # of anything that is added up: no sum of them is more than a number can say
+MOST = 10**12  # of anything that is added up, so that no sum overflows
 
 
 class Message(Frozen):

@@ -5,13 +5,14 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.messages.base import MOST, Message, Output, Usage
 from muster_protocol.messages.request import Budget
 from muster_protocol.plan import Frozen, Plan
 from muster_protocol.sender import Origin
-from muster_protocol.status import AnswerStatus, ResultStatus
+from muster_protocol.status import AnswerStatus, ResultStatus, TaskStatus
 from muster_protocol.subjects import RequestId, TaskId, TeamName
 
 ErrorClass = Literal[
@@ -59,7 +60,7 @@ class PlanRecorded(LogEntry):
     request_hash: str
     deadline: float
     in_flight: int = Field(ge=1)
-    max_attempts: int = Field(default=3, ge=1)  # three strikes end a task that says nothing else
+    max_attempts: int = Field(default=3, ge=1)  # three failed attempts end a task that says nothing else
     timeout_seconds: float = Field(default=300.0, gt=0)
     budget: Budget = Budget()
     planner: str = ""
@@ -120,7 +121,7 @@ class Revision(LogEntry):
     usage: Usage = Usage()
 
     def id_for(self, origin: Origin) -> str:
-        return f"{origin.request_id}.{self.kind}.{origin.term}.{self.task_id}.{self.attempt}"
+        return f"{origin.request_id}.{self.kind}.{origin.term}{_first_of((self,))}"
 
 
 class Decision(LogEntry):
@@ -171,21 +172,21 @@ class Result(LogEntry):
     def id_for(self, origin: Origin) -> str:
         """With worker and delivery, so that a second finisher is seen; with the term of an owner who failed it."""
         by_owner = "" if origin.term is None else f".{origin.term}"
-        return f"{self.request_id}.{self.task_id}.{self.attempt}.{self.worker}.{self.delivery}{by_owner}"
+        return f"{self.attempt_id}.{self.worker}.{self.delivery}{by_owner}"
 
     def summary_headers(self) -> dict[str, str]:
         counted = {
-            "task": self.task_id,
-            "attempt": str(self.attempt),
-            "status": self.status.value,
-            "worker": self.worker,
-            "role": self.role,
-            "delivery": str(self.delivery),
-            "seconds": str(self.seconds),
+            h.TASK: self.task_id,
+            h.ATTEMPT: str(self.attempt),
+            h.STATUS: self.status.value,
+            h.WORKER: self.worker,
+            h.ROLE: self.role,
+            h.DELIVERY: str(self.delivery),
+            h.SECONDS: str(self.seconds),
         }
         if self.usage.model_calls:  # absent means that nothing was spent
-            counted["tokens"] = str(self.usage.tokens)
-            counted["usd"] = f"{self.usage.usd:.6f}"
+            counted[h.TOKENS] = str(self.usage.tokens)
+            counted[h.USD] = f"{self.usage.usd:.6f}"
         return counted
 
 
@@ -194,7 +195,7 @@ class TaskOutcome(Frozen):
 
     id: TaskId
     role: str
-    status: str
+    status: TaskStatus
     seconds: float
     attempts: int
     reason: str | None = None
@@ -224,9 +225,9 @@ class Answer(LogEntry):
     request_hash: str = ""
 
     def summary_headers(self) -> dict[str, str]:
-        return {"status": self.status.value, "seconds": f"{self.seconds:.3f}"}
+        return {h.STATUS: self.status.value, h.SECONDS: f"{self.seconds:.3f}"}
 
 
-def _first_of(attempts: Sequence[Reservation | Dispatch]) -> str:
-    """The attempt that names a batch: an owner reserves and dispatches each once in a term."""
+def _first_of(attempts: Sequence[Reservation | Dispatch | Revision]) -> str:
+    """The attempt that names an entry: an owner reserves, dispatches and revises each once in a term."""
     return f".{attempts[0].task_id}.{attempts[0].attempt}" if attempts else ""

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 
+from muster_bus.process.version import version
 from muster_coordinator.api import events, probes, problems, requests, watching
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ INDEX = {
 
 def make_app(coordinator: "Coordinator") -> FastAPI:
     """The application that answers for this coordinator."""
-    app = FastAPI(title="Muster", version="0.1.0", redoc_url=None)
+    app = FastAPI(title="Muster", version=version(), redoc_url=None)
     problems.add_handlers(app, coordinator)
 
     @app.get("/", include_in_schema=False)

@@ -5,8 +5,12 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse, Response
 
+from muster_bus.process.health import ALIVE_BEAT_SECONDS
+
 if TYPE_CHECKING:
     from muster_coordinator.coordinator import Coordinator
+
+NOT_ALIVE = f"the main loop has not run for {ALIVE_BEAT_SECONDS:g} s\n"
 
 
 def routes(coordinator: "Coordinator") -> APIRouter:
@@ -16,7 +20,7 @@ def routes(coordinator: "Coordinator") -> APIRouter:
     @router.get("/healthz")
     async def healthz() -> Response:
         is_alive = coordinator.health.is_alive
-        return PlainTextResponse("ok\n" if is_alive else "the loop stands still\n", 200 if is_alive else 503)
+        return PlainTextResponse("ok\n" if is_alive else NOT_ALIVE, 200 if is_alive else 503)
 
     @router.get("/readyz")
     async def readyz() -> Response:

@@ -14,6 +14,7 @@ from muster_bus.log import RequestLog
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid, Retryable
 from muster_protocol.messages import Answer, AnswerStatus
+from muster_protocol.status import TaskStatus
 from muster_supervisor.abort import abort_request
 from muster_supervisor.composing.compose import compose
 from muster_supervisor.composing.merge import Draft, cut, gaps, merge
@@ -102,7 +103,7 @@ def _final(owner: Owner, step: GiveAnswer, draft: Draft) -> Answer:
     """The answer as the log stands now."""
     state = owner.state
     outcomes = state.outcomes()
-    done = sum(outcome.status == "done" for outcome in outcomes)
+    done = sum(outcome.status is TaskStatus.DONE for outcome in outcomes)
     missing = gaps(state)
     if draft.is_cut:
         missing = tuple(gap[:MAX_REASON] for gap in missing[:MAX_GAPS])

@@ -64,7 +64,7 @@ async def _stored(owner: Owner, outgoing: list[tuple[TaskState, Attempt, Outgoin
             stored += await owner.bus.store_all([message])
         except Terminal as reason:
             failure = Failure.model_validate({"class": "resource", "message": str(reason), "is_final": True})
-            await fail_attempt(owner, task.spec.id, attempt.number, failure)
+            await fail_attempt(owner, owner.state.attempt_id(task.spec.id, attempt.number), failure)
             stored.append(None)
     return stored
 
@@ -108,7 +108,7 @@ async def _all_outgoing(
             owner.in_background(partial(_publish_later, owner, task, attempt))
         except Invalid as reason:
             failure = Failure.model_validate({"class": "resource", "message": str(reason), "is_final": True})
-            await fail_attempt(owner, task.spec.id, attempt.number, failure)
+            await fail_attempt(owner, owner.state.attempt_id(task.spec.id, attempt.number), failure)
     return found
 
 

@@ -16,7 +16,7 @@ REFINE_SECONDS = 30.0
 
 def start_refining(owner: Owner, step: Refine) -> None:
     """Refine in the background: a slow model must delay neither other tasks nor a cancel."""
-    owner.refining.add(step.task_id)
+    owner.refining.add(step.attempt_id.task_id)
     owner.in_background(lambda: _refine(owner, step))
 
 
@@ -24,13 +24,14 @@ async def _refine(owner: Owner, step: Refine) -> None:
     try:
         await _revise(owner, step)
     finally:
-        owner.refining.discard(step.task_id)
+        owner.refining.discard(step.attempt_id.task_id)
         owner.log.wake()
 
 
 async def _revise(owner: Owner, step: Refine) -> None:
     """Write the revision; if the model fails, the description stays as it is."""
-    task = owner.state.tasks[step.task_id]
+    _, task_id, attempt = step.attempt_id
+    task = owner.state.tasks[task_id]
     description, usage = task.spec.description, Usage()
     try:
         async with asyncio.timeout(min(REFINE_SECONDS, owner.seconds_left())), owner.resources.model_slots:
@@ -39,10 +40,10 @@ async def _revise(owner: Owner, step: Refine) -> None:
             usage = reply.usage
             description = require_complete(reply).text or description
     except Exception as error:  # noqa: BLE001 - whatever a model raises, the task is tried again
-        log.warning("… task    %s/%s: retried with its old description: %r", owner.request_id, step.task_id, error)
+        log.warning("… task    %s/%s: retried with its old description: %r", owner.request_id, task_id, error)
     revision = Revision(
-        task_id=step.task_id,
-        attempt=step.attempt,
+        task_id=task_id,
+        attempt=attempt,
         description=description,
         not_before=step.not_before,
         reason=task.reason or "",

@@ -58,7 +58,7 @@ async def test_a_worker_says_which_attempt_it_has_settled(muster: Muster) -> Non
         await muster.until(lambda line=line: line in muster.service_log("w1"), settled)
 
 
-async def test_three_strikes_end_a_task_and_what_depends_on_it_while_the_rest_goes_on(muster: Muster) -> None:
+async def test_three_failed_attempts_end_a_task_and_what_depends_on_it_while_the_rest_goes_on(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
 

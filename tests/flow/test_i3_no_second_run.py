@@ -133,7 +133,7 @@ async def _delivered_to_a_hanging_worker(muster: Muster) -> str:
     rule="I3",
     replace="task.reserved_sequence",
 )
-@guards("libs/bus/muster_bus/read.py", "if from_leader:", rule="fresh-read")
+@guards("libs/bus/muster_bus/read.py", "if from_leader:", rule="I3")
 async def test_whether_a_task_is_done_is_asked_of_the_leader_of_its_log(muster: Muster) -> None:
     """A replica that lags would say no, and the task would run again."""
     asked = await Recorder.on(muster.bus, "$JS.API.STREAM.MSG.GET.RESULTS")
@@ -143,3 +143,20 @@ async def test_whether_a_task_is_done_is_asked_of_the_leader_of_its_log(muster: 
 
     assert await is_done_already(muster.bus, task)
     assert len(asked.messages) >= 2
+
+
+async def test_a_second_copy_of_a_task_that_runs_here_is_not_started(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    request = await muster.submit([{"id": "a", "orders": {"until": "go"}}])
+    await muster.until_log(request, lambda state: state.in_flight == 1 and not state.dispatch_unconfirmed)
+    (task,) = await read_subject(muster.bus.nc, "tasks.scripted")
+    await muster.start("worker", "w1")
+    await muster.until(lambda: muster.executions(request)["a"] == 1, "the task runs")
+
+    headers = {name: value for name, value in task.headers.items() if not name.startswith("Nats-")}
+    copy = await muster.publish("tasks.scripted", task.data, headers)
+
+    await muster.until_gone("tasks.scripted", copy.sequence)
+    muster.release("go")
+    assert (await muster.answer(request)).status is AnswerStatus.DONE
+    assert muster.executions(request) == {"a": 1}

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 
 import pytest
 
-from muster_protocol.messages import Answer, AnswerStatus, Taken
+from muster_protocol.messages import Answer, AnswerStatus, Result, ResultStatus, Taken
 from muster_supervisor.owner import LeaseLost, Owner, Superseded
 from muster_supervisor.run import Run
 from muster_testing import until
@@ -102,13 +102,13 @@ async def test_a_delivery_that_lay_in_the_socket_of_a_hung_owner_takes_nothing_f
 
     async with connected(muster, "here") as bus:
         run = Run(owner_of(muster, bus, 1))
-        attending = asyncio.create_task(run.supervise())
+        supervising = asyncio.create_task(run.supervise())
         await muster.until_log("r1", lambda state: state.in_flight == 1)
 
         hang_while(succeed)
         run.on_redelivery(delivery_of(bus, 2, 60.0))
         async with asyncio.timeout(60):
-            await attending
+            await supervising
 
     assert await takes(muster) == [("here", 1), ("next", 3)]
 
@@ -120,12 +120,12 @@ async def test_a_delivery_that_lay_in_the_socket_of_a_hung_owner_takes_nothing_f
     replace="return by_owner and (",
 )
 def test_of_two_answers_the_first_counts() -> None:
-    journal = planned(task("t"))
+    log = planned(task("t"))
 
-    journal.own(answer("first"))
-    journal.own(answer("second"))
+    log.own(answer("first"))
+    log.own(answer("second"))
 
-    assert journal.state.answer == answer("first")
+    assert log.state.answer == answer("first")
 
 
 def hang_while(others_act: Callable[[], Coroutine[object, object, None]]) -> None:
@@ -133,3 +133,24 @@ def hang_while(others_act: Callable[[], Coroutine[object, object, None]]) -> Non
     thread = threading.Thread(target=lambda: asyncio.run(others_act()))
     thread.start()
     thread.join()
+
+
+async def test_an_expiry_under_an_old_term_is_written_again(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    request = await muster.submit([{"id": "a", "timeout_seconds": 1, "max_attempts": 1}])
+    await muster.until_log(request, lambda state: "a" in state.tasks and bool(state.tasks["a"].attempts))
+    lost = Result(
+        request_id=request, task_id="a", attempt=1, status=ResultStatus.FAILED, worker="s1", role="supervisor"
+    )
+    headers = {
+        "sender": "supervisor/s1",
+        "kind": "result",
+        "schema": "1",
+        "term": "999999",
+        "Nats-Msg-Id": f"{lost.attempt_id}.s1.1",
+    }
+    await muster.publish(f"results.{request}", lost.body(), headers)
+
+    answer = await muster.answer(request)
+
+    assert answer.tasks[0].reason == "a gave no result within 1 s"

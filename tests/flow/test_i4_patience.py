@@ -73,7 +73,9 @@ async def test_the_owner_of_a_request_that_waited_long_has_time_for_as_long_as_i
         last = owner.now() + owner.seconds_left()
 
         assert due(owner.state, last - 0.2) == [MakePlan()]
-        assert due(owner.state, last + 0.2) == [GiveAnswer(AnswerStatus.FAILED, "the deadline was reached")]
+        assert due(owner.state, last + 0.2) == [
+            GiveAnswer(AnswerStatus.FAILED, "the deadline was reached", cause="deadline")
+        ]
         await owner.close()
 
 

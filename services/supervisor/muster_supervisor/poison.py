@@ -1,8 +1,15 @@
 """When a request is poison: it was taken several times and nothing came of it, so taking it may be what kills. Pure."""
 
+from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState
 
 MAX_UNPRODUCTIVE_TAKES = 3
+
+
+class Poison(Invalid):
+    """The request is given up unread: reading it may be what kills."""
+
+    error_class = "poison"
 
 
 def may_be_poison(delivery: int) -> bool:

@@ -8,6 +8,8 @@ from fastapi.responses import PlainTextResponse, Response
 if TYPE_CHECKING:
     from muster_coordinator.coordinator import Coordinator
 
+PATHS = ("/healthz", "/readyz")
+
 
 def routes(coordinator: "Coordinator") -> APIRouter:
     """`/healthz` and `/readyz`; neither asks the broker."""

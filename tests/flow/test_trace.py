@@ -153,7 +153,7 @@ async def test_a_request_from_the_command_line_begins_with_its_publish_and_one_o
     assert {span.service for span in tree.spans.values()} == {"shop", "muster-supervisor", "muster-worker"}
 
 
-@guards("libs/bus/muster_bus/tracing/tracing.py", "self._exporting.hold.mark_urgent(started", rule="I8")
+@guards("libs/bus/muster_bus/tracing/tracing.py", "self._exporting.hold.mark_urgent(started", rule="I8", seconds=20)
 async def test_a_python_client_exports_its_publish_span_before_the_next_batch(
     muster: Muster, collector: Collector, monkeypatch: Any
 ) -> None:

@@ -163,7 +163,7 @@ class Run:
         """Take the request: a new one in one write, any other after reading its log. False: it is not ours."""
         owner = self.owner
         if owner.delivery.number == 1 and not owner.term and await owner.take_first():
-            self._export_workflow()
+            self._export_workflow()  # before anything can hang under it
             self.on_control()
             return True
         await owner.log.refresh()

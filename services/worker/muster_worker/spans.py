@@ -4,16 +4,18 @@ It hangs directly under the request's workflow span, which the task message name
 the next delivery of the same attempt is a span beside it.
 """
 
+import json
 from contextlib import AbstractContextManager
 
 from opentelemetry.trace import Span, SpanKind
 
+from muster_agent.models.port import as_text
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, Lease
 from muster_bus.tracing import names
 from muster_bus.tracing.content import one_line
 from muster_bus.tracing.context import TRACEPARENT, is_sampled, parent_named
-from muster_bus.tracing.tracing import Value, event, fail
+from muster_bus.tracing.tracing import Value, current, event, fail
 from muster_protocol import headers as h
 from muster_protocol.messages import Task
 from muster_worker.outcome import Outcome
@@ -85,6 +87,9 @@ def record_outcome(span: Span | None, outcome: Outcome) -> None:
         used = outcome.usage
         tokens = {names.INPUT_TOKENS: used.input_tokens, names.OUTPUT_TOKENS: used.output_tokens}
         span.set_attributes({**tokens, names.USD: used.usd})
+    if (content := current().content) is not None and outcome.error is None:
+        said = {"role": "assistant", "parts": [{"type": "text", "content": content(as_text(outcome.output))}]}
+        span.set_attribute(names.OUTPUT_MESSAGES, json.dumps([said], ensure_ascii=False))
     if outcome.error is not None:
         fail(span, outcome.error.error_class, one_line(outcome.error.message))
 

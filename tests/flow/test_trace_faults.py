@@ -77,6 +77,21 @@ async def test_a_workers_death_leaves_no_orphan_and_its_task_is_seen_again(
     assert task.events[0].attributes["muster.seconds"] > 0.5  # a lease
 
 
+async def test_a_task_that_a_stopping_worker_hands_back_has_not_failed(muster: Muster, collector: Collector) -> None:
+    await start(muster, collector, s1="supervisor", w1="worker")
+    request = await muster.submit(waiting())
+    await begun(muster, request)
+
+    assert await muster.stop("w1") == 0
+    await start(muster, collector, w2="worker")
+    muster.release("go")
+    tree = await finished(muster, collector, request, invoke_agent=2)
+
+    first, second = tree.named("invoke_agent")
+    assert (first.is_failed, events(first)[-1]) == (False, "handed back")
+    assert (second.is_failed, second.attributes["muster.delivery"]) == (False, 2)
+
+
 @guards("services/supervisor/muster_supervisor/run.py", "self._export_workflow()  # before", rule="I8", seconds=40)
 async def test_a_supervisors_death_after_the_dispatch_leaves_no_orphan(muster: Muster, collector: Collector) -> None:
     await start(muster, collector, s1="supervisor", w1="worker")

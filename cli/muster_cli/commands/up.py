@@ -105,10 +105,8 @@ async def _make_services(
 ) -> ServiceGroup:
     """Connect each service under its own name, also in traces, and provision."""
     name = secrets.token_hex(2)
-    buses = [
-        await Bus.connect(url, Sender(service, name), tracing=Tracing.start(service, name, settings.trace))
-        for service in ("supervisor", "worker", "coordinator")
-    ]
+    tracings = {kind: Tracing.start(kind, name, settings.trace) for kind in ("supervisor", "worker", "coordinator")}
+    buses = [await Bus.connect(url, Sender(kind, name), tracing=tracing) for kind, tracing in tracings.items()]
     roles = [role.name for role in team.roles]
     try:
         await topology.provision(buses[0], topology.Provisioning(), [team.team], team.tags)

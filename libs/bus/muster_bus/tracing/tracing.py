@@ -209,11 +209,12 @@ class Tracing:
         self._watch = asyncio.get_running_loop().call_later(LOOK_SECONDS, self.watch)
 
     async def stop(self) -> None:
-        """Export what is left, within the exporter's limit."""
+        """Export what is left, within the exporter's limit; nothing is opened any more."""
         if self._watch is not None:
             self._watch.cancel()
-        if self._exporting is not None:
-            await asyncio.to_thread(self._exporting.provider.shutdown)
+        exporting, self._exporting, self._tracer = self._exporting, None, None
+        if exporting is not None:
+            await asyncio.to_thread(exporting.provider.shutdown)
 
     def _is_sampled(self, trace_id: int, parent: "trace.SpanContext | None") -> bool:
         """What the sampler says of a request's spans: the same in every service, since it goes by the trace's id."""

@@ -70,7 +70,8 @@ class Express:
             if spans:
                 self.is_away = not self._export(spans)
             for waiting in settled:
-                waiting.set_result(None)
+                if waiting.set_running_or_notify_cancel():  # else its waiter has given up
+                    waiting.set_result(None)
             if is_over:
                 return
 

@@ -13,10 +13,11 @@ from bench.floor import Floor
 from bench.muster import Muster
 from bench.row import Row
 from bench.sink import Sink
-from muster_bus import telemetry
+from muster_bus.broker.embedded import Server
 from muster_testing.broker import running_broker
 
-GROUPS = ("help", "demo", "memory", "fanout", "latency", "size", "open", "leases")
+GROUPS = ("help", "demo", "memory", "fanout", "traced", "latency", "size", "open", "leases")
+SAMPLED = 0.01  # one trace of a hundred, in every row but that in which all are exported
 WARM_UP_TASKS = 500
 QUICK = 0.2
 
@@ -60,24 +61,31 @@ async def _measure(only: tuple[str, ...], share: float) -> list[Row]:
     if set(only) <= {"help", "demo", "leases"}:
         return rows
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as name, Sink() as sink:
-        os.environ.update(sink.environment)
-        telemetry.start("client", "bench", sink.environment)
-        try:
-            async with (
-                running_broker(Path(name) / "nats") as server,
-                await Floor.start(server.url) as floor,
-                await Muster.start(server, Path(name), sink.environment) as muster,
-            ):
-                rows += await _measure_services(muster, floor, only, share)
-        finally:
-            await asyncio.to_thread(telemetry.stop)
+        async with running_broker(Path(name) / "nats") as server, await Floor.start(server.url) as floor:
+            if set(only) - {"traced"}:
+                async with await _started(server, Path(name), sink.environment(SAMPLED)) as muster:
+                    rows += await _measure_services(muster, floor, only, share)
+            if "traced" in only:
+                async with await _started(server, Path(name), sink.environment(1.0)) as muster:
+                    await _warm_up(muster, floor)
+                    rows += _print_rows(await speed.traced_fan_out(muster, floor, sink, share))
     return rows
+
+
+async def _started(server: Server, folder: Path, environment: dict[str, str]) -> Muster:
+    """The services, and the client in this process, with these variables."""
+    os.environ.update(environment)
+    return await Muster.start(server, folder, environment)
+
+
+async def _warm_up(muster: Muster, floor: Floor) -> None:
+    await floor.gather(WARM_UP_TASKS)
+    await muster.run(WARM_UP_TASKS)
 
 
 async def _measure_services(muster: Muster, floor: Floor, only: tuple[str, ...], share: float) -> list[Row]:
     rows = await rest.memory(muster) if "memory" in only else []
-    await floor.gather(WARM_UP_TASKS)
-    await muster.run(WARM_UP_TASKS)
+    await _warm_up(muster, floor)
     if "fanout" in only:
         rows += _print_rows(await speed.fan_out(muster, floor, share))
     if "latency" in only:

@@ -4,16 +4,22 @@ import logging
 import sys
 
 from muster_bus.process.settings import Settings
+from muster_bus.tracing.tracing import OFF, Tracing
 from muster_cli.local.folder import nats_url, read_address, team_name
 from muster_client import Client
 
 
-async def connect(settings: Settings, team: str | None = None) -> Client:
-    """A client of the broker that is named, or of this folder's `muster up`; raises BrokerAway."""
+async def connect(settings: Settings, team: str | None = None, *, is_traced: bool = False) -> Client:
+    """A client of the broker that is named, or of this folder's `muster up`; raises BrokerAway.
+
+    With an endpoint set, what a traced one sends is the root of its trace.
+    """
     root = logging.getLogger("muster")
     if not root.handlers:
         root.setLevel(logging.ERROR)  # a command shows what a person has to know; only bugs are logged
-    client = await Client.connect(nats_url(settings), team=team or team_name(settings), name="muster")
+    tracing = Tracing.start("client", "muster", settings.trace) if is_traced else OFF
+    url, team = nats_url(settings), team or team_name(settings)
+    client = await Client.connect(url, team=team, name="muster", tracing=tracing)
     if settings.nats_url is None and read_address() is None:
         print(f"no `muster up` runs in this folder; this is {nats_url(settings)}", file=sys.stderr)
     return client

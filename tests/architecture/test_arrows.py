@@ -68,7 +68,6 @@ READS_THE_ENVIRONMENT = {
     "muster_cli.local.processes",  # a child process inherits the environment
     "muster_testing.services",  # as above
     "muster_testing.roles",  # its process alone knows the test's folder
-    "muster_bus.telemetry",  # sets defaults for the SDK, which reads its own variables
 }
 ACTS = {"open", "print", "input", "exec", "eval", "__import__"}
 

@@ -86,7 +86,7 @@ async def test_poison_is_answered_from_the_log_and_not_by_the_model_that_may_be_
             await put_result(muster, "r1", name, ResultStatus.DONE)
         await owner.log.refresh()
 
-        await refuse(owner, "poison")
+        await refuse(owner, "poison", "poison")
         await owner.close()
 
     answer = await muster.answer("r1")

@@ -73,7 +73,9 @@ async def test_a_request_that_waited_long_is_planned_within_the_time_that_is_lef
         last = owner.now() + owner.seconds_left()
 
         assert due(owner.state, last - 0.2) == [MakePlan()]
-        assert due(owner.state, last + 0.2) == [GiveAnswer(AnswerStatus.FAILED, "the deadline was reached")]
+        assert due(owner.state, last + 0.2) == [
+            GiveAnswer(AnswerStatus.FAILED, "the deadline was reached", cause="deadline")
+        ]
         await owner.close()
 
 

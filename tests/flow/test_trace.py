@@ -1,107 +1,170 @@
-"""One request is one trace: a single tree of spans over three services, exported for real."""
+"""One request is one trace: a single tree of spans, whichever way the request came in, exported for real."""
 
 import asyncio
 import json
 import re
 import signal
+import subprocess
+import sys
 import urllib.request
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from muster_bus.broker.embedded import free_port
-from muster_bus.telemetry import trace_id_of
+from muster_bus.tracing.context import trace_id_of, workflow_id_of
+from muster_client import Client
 from muster_protocol.messages import AnswerStatus
-from muster_testing.otlp import Collector, ExportedSpan
+from muster_testing.otlp import Collector
+from muster_testing.services import environment
 from tests.flow.command_line import Here
+from tests.flow.trees import Tree, has, tree_of
+from tests.guards import guards
 from tests.harness import Muster
 
 TASKS = [{"id": "a", "tag": "scripted", "description": "{}"}, {"id": "b", "tag": "second", "description": "{}"}]
-UNDER_THE_REQUEST = {
-    "process requests.{team}",
-    "process requests.{team} > plan",
-    "process requests.{team} > publish tasks.{tag}",
-    "process requests.{team} > publish tasks.{tag} > process tasks.{tag}",
-    "process requests.{team} > compose",
-}
+TREE = Counter(
+    [
+        "invoke_workflow default",
+        "invoke_workflow default > plan default",
+        "invoke_workflow default > plan default > lint",
+        "invoke_workflow default > publish tasks",
+        "invoke_workflow default > invoke_agent scripted",
+        "invoke_workflow default > invoke_agent second",
+        "invoke_workflow default > compose",
+        "invoke_workflow default > answer done",
+    ]
+)
+APPLICATION = """
+import asyncio, os, sys
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from muster_client import Client
+
+provider = TracerProvider(resource=Resource.create({"service.name": "shop"}))
+provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+trace.set_tracer_provider(provider)
+
+async def main():
+    async with await Client.connect() as client:
+        with trace.get_tracer("shop").start_as_current_span("checkout"):
+            request_id = await client.submit(plan={"tasks": [
+                {"id": "a", "tag": "scripted", "description": "{}"}, {"id": "b", "tag": "second", "description": "{}"},
+            ]})
+        print((await client.answer(request_id)).trace_id)
+        assert trace.get_tracer_provider() is provider
+        assert len([t for t in __import__("threading").enumerate() if "Batch" in t.name]) == 1
+
+asyncio.run(main())
+provider.shutdown()
+"""
 
 
-async def test_a_request_by_http_is_one_tree_of_spans_over_three_services(muster: Muster, collector: Collector) -> None:
+async def start_services(muster: Muster, collector: Collector) -> None:
+    await asyncio.gather(
+        muster.start("supervisor", "s1", env=collector.environment),
+        muster.start("worker", "w1", env=collector.environment),
+    )
+
+
+def under(*above: str) -> Counter[str]:
+    """The tree of a request that hangs under these spans."""
+    way = " > ".join(above)
+    tops = Counter(" > ".join(above[: depth + 1]) for depth in range(len(above)))
+    return tops + Counter({f"{way} > {path}": count for path, count in TREE.items()})
+
+
+async def complete(collector: Collector, trace_id: str) -> Tree:
+    return await tree_of(collector, trace_id, has(invoke_agent=2))
+
+
+async def test_a_bare_publish_and_a_client_that_does_not_trace_have_a_root_that_the_id_names(
+    muster: Muster, collector: Collector
+) -> None:
+    await start_services(muster, collector)
+    body = json.dumps({"plan": {"tasks": TASKS}}).encode()
+
+    bare = muster.id_of(await muster.publish("requests.default", body, None), body)
+    untraced = await muster.client.submit(plan={"tasks": TASKS})
+
+    for request in (bare, untraced):
+        answer = await muster.answer(request)
+        tree = await complete(collector, answer.trace_id or "")
+        assert (tree.root.trace, tree.root.id) == (trace_id_of(request), workflow_id_of(request))
+        assert tree.paths() == TREE
+        (answered,) = tree.named("answer")
+        assert answered.start == tree.root.start < tree.root.end < answered.end
+        (published,) = tree.named("publish tasks")
+        assert published.attributes["messaging.batch.message_count"] == 2
+    assert {span.service for span in collector.spans} == {"muster-supervisor", "muster-worker"}
+
+
+async def test_a_request_by_http_hangs_under_its_server_span_or_under_the_callers(
+    muster: Muster, collector: Collector
+) -> None:
     await muster.start("coordinator", "c1", env=collector.environment)
     (address,) = re.findall(r"ready: (http://\S+)", muster.service_log("c1"))
-    await muster.start("supervisor", "s1", env=collector.environment)
-    await muster.start("worker", "w1", env=collector.environment)
+    await start_services(muster, collector)
+    for path in ("healthz", "readyz") * 3:
+        await asyncio.to_thread(_get, f"{address}/{path}")
+    caller = {"traceparent": f"00-{'ab' * 16}-{'cd' * 8}-01"}
 
-    request = await asyncio.to_thread(_post, address, {"plan": {"tasks": TASKS}})
-    answer = await muster.answer(request)
-    await muster.until(lambda: _count(collector, "POST /v1/requests") == 1, "the coordinator's spans came")
-    await _until_exported(muster, collector)
+    alone = await muster.answer(await asyncio.to_thread(_post, address, {"plan": {"tasks": TASKS}}))
+    called = await muster.answer(await asyncio.to_thread(_post, address, {"plan": {"tasks": TASKS}}, caller))
 
-    assert answer.status is AnswerStatus.DONE
-    spans = [span for span in collector.spans if span.trace == answer.trace_id]
-    assert {span.service for span in spans} == {"muster-coordinator", "muster-supervisor", "muster-worker"}
-    (root,) = _roots(spans)
-    assert (root.name, root.parent) == ("POST /v1/requests", "")
-    assert _paths(spans, "publish requests.{team}") == {
+    tree = await complete(collector, alone.trace_id or "")
+    assert tree.paths() == under("POST /v1/requests", "publish requests.{team}")
+    assert {span.service for span in tree.spans.values()} == {f"muster-{name}" for name in SERVICES}
+    assert called.trace_id == "ab" * 16
+    await muster.until(lambda: len(_spans(collector, "answer done")) == 2, "the second tree came")
+    joined = Tree([span for span in collector.spans if span.trace == called.trace_id])
+    assert (joined.root.name, joined.root.parent) == ("POST /v1/requests", "cd" * 8)
+    assert {span.name for span in collector.spans if span.service == "muster-coordinator"} == {
+        "POST /v1/requests",
         "publish requests.{team}",
-        *(f"publish requests.{{team}} > {path}" for path in UNDER_THE_REQUEST),
     }
-    assert all(span.links == (span.parent,) for span in spans if span.name.startswith("process"))
 
 
-async def test_a_request_from_the_command_line_is_one_tree_that_begins_with_its_publish(
+SERVICES = ("coordinator", "supervisor", "worker")
+
+
+async def test_a_request_from_the_command_line_begins_with_its_publish_and_one_of_an_application_with_the_application(
     muster: Muster, collector: Collector, tmp_path: Path
 ) -> None:
-    await muster.start("supervisor", "s1", env=collector.environment)
-    await muster.start("worker", "w1", env=collector.environment)
+    await start_services(muster, collector)
     (tmp_path / "here").mkdir()
     here = Here(tmp_path / "here", MUSTER_NATS_URL=muster.broker.url, **collector.environment)
+    words = ("submit", "--plan", "-", "--team", "default", "--json")
 
-    ran = await asyncio.to_thread(
-        here.run, "submit", "--plan", "-", "--team", "default", "--json", text=json.dumps({"tasks": TASKS})
-    )
-    await _until_exported(muster, collector)
+    ran = await asyncio.to_thread(here.run, *words, text=json.dumps({"tasks": TASKS}))
+    shop = await asyncio.to_thread(_run_application, muster, collector)
 
     assert ran.returncode == 0, ran.stderr
     answer = json.loads(ran.stdout)
-    spans = collector.spans
-    assert {span.trace for span in spans} == {answer["trace_id"]} == {trace_id_of(answer["request_id"])}
-    (root,) = _roots(spans)
-    assert (root.service, root.name, root.parent) == ("muster-client", "publish requests.{team}", "")
-    assert _paths(spans, root.name) == {root.name, *(f"{root.name} > {path}" for path in UNDER_THE_REQUEST)}
+    tree = await complete(collector, answer["trace_id"])
+    assert tree.paths() == under("publish requests.{team}")
+    assert (tree.root.trace, tree.root.service) == (trace_id_of(answer["request_id"]), "muster-client")
+    assert shop.returncode == 0, shop.stderr
+    tree = await complete(collector, shop.stdout.strip())
+    assert tree.paths() == under("checkout", "publish requests.{team}")
+    assert {span.service for span in tree.spans.values()} == {"shop", "muster-supervisor", "muster-worker"}
 
 
-async def test_a_request_of_a_client_that_does_not_trace_is_one_tree_all_the_same(
-    muster: Muster, collector: Collector
+@guards("libs/bus/muster_bus/tracing/tracing.py", "self._exporting.hold.mark_urgent(started", rule="I8", seconds=20)
+async def test_a_python_client_exports_its_publish_span_before_the_next_batch(
+    muster: Muster, collector: Collector, monkeypatch: Any
 ) -> None:
-    await muster.start("supervisor", "s1", env=collector.environment)
-    await muster.start("worker", "w1", env=collector.environment)
+    for name, value in {**collector.environment, "OTEL_BSP_SCHEDULE_DELAY": "60000"}.items():
+        monkeypatch.setenv(name, value)
+    client = await Client.connect(muster.broker.url)
 
-    request = await muster.submit([{"id": "a"}, {"id": "b"}])
-    answer = await muster.answer(request)
-    await _until_exported(muster, collector)
+    await client.submit(plan={"tasks": TASKS})
 
-    spans = collector.spans
-    assert {span.trace for span in spans} == {answer.trace_id} == {trace_id_of(request)}
-    (root,) = _roots(spans)
-    assert (root.service, root.name, root.parent) == ("muster-supervisor", "process requests.{team}", "")
-    assert _paths(spans, root.name) == UNDER_THE_REQUEST
-
-
-async def test_i8_a_supervisor_that_takes_over_goes_on_in_the_same_trace(muster: Muster, collector: Collector) -> None:
-    await muster.start("supervisor", "s1", grace_seconds=1, env=collector.environment)
-    await muster.start("worker", "w1", env=collector.environment)
-    request = await muster.submit([{"id": "a", "orders": {"until": "go"}}])
-    await muster.until(lambda: muster.executions(request)["a"] == 1, "the task was begun")
-
-    muster.signal("s1", signal.SIGTERM)
-    await muster.ended("s1")
-    await muster.start("supervisor", "s2", env=collector.environment)
-    await muster.until_log(request, lambda state: state.owner == "s2")
-    muster.release("go")
-    answer = await muster.answer(request)
-    await muster.until(lambda: _count(collector, "process requests.{team}") == 2, "both supervisors' spans came")
-    await muster.until(lambda: _count(collector, "process tasks.{tag}") == 1, "the worker's span came")
-
-    assert {span.trace for span in collector.spans} == {answer.trace_id} == {trace_id_of(request)}
+    await muster.until(lambda: bool(_spans(collector, "publish requests.{team}")), "the span came", within=10)
+    await client.close()
 
 
 async def test_workers_whose_supervisor_does_not_trace_name_the_same_trace(
@@ -112,9 +175,10 @@ async def test_workers_whose_supervisor_does_not_trace_name_the_same_trace(
 
     request = await muster.submit([{"id": "a"}, {"id": "b"}])
     answer = await muster.answer(request)
-    await muster.until(lambda: _count(collector, "process tasks.{tag}") == 2, "the worker's spans came")
+    await muster.until(lambda: len(_spans(collector, "invoke_agent scripted")) == 2, "the worker's spans came")
 
     assert {span.trace for span in collector.spans} == {answer.trace_id} == {trace_id_of(request)}
+    assert {span.parent for span in collector.spans} == {workflow_id_of(request)}
 
 
 async def test_a_request_is_sampled_by_all_services_or_by_none(muster: Muster, collector: Collector) -> None:
@@ -138,47 +202,34 @@ async def test_a_request_is_sampled_by_all_services_or_by_none(muster: Muster, c
         assert traces == {trace_id_of(request) for request in sampled}
 
 
-async def test_a_dead_collector_costs_the_request_nothing(muster: Muster) -> None:
+async def test_a_dead_collector_costs_the_request_a_moment_once(muster: Muster) -> None:
     nowhere = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{free_port()}"}
     await muster.start("supervisor", "s1", env=nowhere)
     await muster.start("worker", "w1", env=nowhere)
 
-    request = await muster.submit([{"id": "a"}])
+    answers = [await muster.answer(await muster.submit([{"id": "a"}])) for _ in range(3)]
 
-    assert (await muster.answer(request)).status is AnswerStatus.DONE
+    assert {answer.status for answer in answers} == {AnswerStatus.DONE}
+    assert min(answer.seconds for answer in answers[1:]) < 0.25  # what the first one waited for a collector
 
 
-def _post(address: str, body: object) -> str:
-    request = urllib.request.Request(
-        f"{address}/v1/requests",
-        data=json.dumps(body).encode(),
-        headers={"Content-Type": "application/json"},
-    )
+def _post(address: str, body: object, headers: dict[str, str] | None = None) -> str:
+    headers = {"Content-Type": "application/json", **(headers or {})}
+    request = urllib.request.Request(f"{address}/v1/requests", data=json.dumps(body).encode(), headers=headers)
     with urllib.request.urlopen(request, timeout=60) as reply:
         return str(json.load(reply)["id"])
 
 
-def _count(collector: Collector, name: str) -> int:
-    return sum(span.name == name for span in collector.spans)
+def _get(url: str) -> None:
+    with urllib.request.urlopen(url, timeout=60) as reply:
+        assert reply.status == 200
 
 
-async def _until_exported(muster: Muster, collector: Collector) -> None:
-    """Parents end after their children, and each service exports by itself."""
-    await muster.until(lambda: _count(collector, "process requests.{team}") == 1, "the supervisor's spans came")
-    await muster.until(lambda: _count(collector, "process tasks.{tag}") == 2, "the worker's spans came")
+def _run_application(muster: Muster, collector: Collector) -> subprocess.CompletedProcess[str]:
+    env = environment(muster.folder, muster.broker.url) | collector.environment
+    command = [sys.executable, "-c", APPLICATION]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
-def _roots(spans: list[ExportedSpan]) -> list[ExportedSpan]:
-    ids = {span.id for span in spans}
-    return [span for span in spans if span.parent not in ids]
-
-
-def _paths(spans: list[ExportedSpan], top: str) -> set[str]:
-    """Every span by its way down from the top; what the web framework adds above that is its own."""
-    by_id = {span.id: span for span in spans}
-
-    def path(span: ExportedSpan) -> str:
-        above = by_id.get(span.parent)
-        return f"{path(above)} > {span.name}" if above is not None and span.name != top else span.name
-
-    return {found for span in spans if (found := path(span)).startswith(top)}
+def _spans(collector: Collector, name: str) -> list[object]:
+    return [span for span in collector.spans if span.name == name]

@@ -7,7 +7,6 @@ from typing import Any, cast
 from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
-from muster_cli.traces import traced
 from muster_cli.view.console import read_standard_input
 from muster_cli.view.follow import follow
 from muster_protocol.messages import Request
@@ -27,7 +26,7 @@ async def send_and_follow(given: Namespace, settings: Settings, fields: dict[str
         if isinstance(budget, dict):  # anything else is refused with all the rest
             fields["budget"] = {**cast("dict[str, Any]", budget), "tokens": given.budget_tokens}
     request = Request.read(json.dumps(fields).encode())
-    async with await connect(settings, given.team) as client, traced(client, settings.otel_env):
+    async with await connect(settings, given.team, is_traced=True) as client:
         request_id = await client.send(request)
         if given.detach:
             print(json.dumps({"request_id": request_id}) if given.json else request_id)

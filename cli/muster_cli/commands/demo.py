@@ -13,7 +13,6 @@ from muster_cli.demo.environment import DemoEnvironment
 from muster_cli.demo.fault import Fault, verify
 from muster_cli.exits import exit_of
 from muster_cli.local.folder import FOLDER, Lock, command
-from muster_cli.traces import traced
 from muster_cli.view.board import Board
 from muster_cli.view.console import console
 from muster_cli.view.follow import watched
@@ -44,12 +43,12 @@ NEXT_STEPS = (
 
 async def demo(given: Namespace, settings: Settings) -> int:
     with Lock(DEMO_FOLDER, "muster demo"):
-        environment = DemoEnvironment(DEMO_FOLDER, supervisors=2 if given.kill == "supervisor" else 1)
+        supervisors = 2 if given.kill == "supervisor" else 1
+        environment = DemoEnvironment(DEMO_FOLDER, settings.trace, supervisors)
         show = Demo(environment, console(), settings.jaeger_url)
         try:
             await show.start()
-            async with traced(environment.client, settings.otel_env):
-                return await show.comparison() if given.kill is None else await show.recovery(given.kill)
+            return await show.comparison() if given.kill is None else await show.recovery(given.kill)
         finally:
             await environment.stop()
 

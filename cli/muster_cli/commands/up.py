@@ -11,7 +11,6 @@ from pathlib import Path
 from muster_agent.team.file import load_team
 from muster_agent.team.lookup import find_team_file
 from muster_agent.team.schema import Team
-from muster_bus import telemetry
 from muster_bus.background import supervised
 from muster_bus.broker import topology
 from muster_bus.broker.embedded import Server, is_free, keep_running
@@ -20,6 +19,7 @@ from muster_bus.process.command import Exit
 from muster_bus.process.logging import set_up_logging
 from muster_bus.process.service import run_until_signal
 from muster_bus.process.settings import Settings
+from muster_bus.tracing.tracing import Tracing
 from muster_cli.local.folder import FOLDER, Address, Lock, forget_address, write_address
 from muster_cli.local.group import ServiceGroup
 from muster_cli.local.orphan import end_orphan, pid_option
@@ -43,7 +43,6 @@ async def up(given: Namespace, settings: Settings) -> int:
     team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()))
     with Lock(FOLDER, "muster up"):
         set_up_logging("muster", "up", settings.log)
-        telemetry.start("up", "up", settings.otel_env)
         server = await _start_broker(FOLDER.resolve() / "nats", given.port)
         try:
             await _run_services(given, settings, team, server, began)
@@ -104,9 +103,10 @@ async def _make_services(
     http_port: int,
     show: Callable[[str], object],
 ) -> ServiceGroup:
-    """Connect each service under its own name, and provision."""
+    """Connect each service under its own name, also in traces, and provision."""
     name = secrets.token_hex(2)
-    buses = [await Bus.connect(url, Sender(service, name)) for service in ("supervisor", "worker", "coordinator")]
+    tracings = {kind: Tracing.start(kind, name, settings.trace) for kind in ("supervisor", "worker", "coordinator")}
+    buses = [await Bus.connect(url, Sender(kind, name), tracing=tracing) for kind, tracing in tracings.items()]
     roles = [role.name for role in team.roles]
     try:
         await topology.provision(buses[0], topology.Provisioning(), [team.team], team.tags)

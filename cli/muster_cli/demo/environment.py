@@ -10,7 +10,7 @@ from muster_agent.team.lookup import sample_team_file
 from muster_bus.background import supervised
 from muster_bus.broker import topology
 from muster_bus.broker.embedded import Server, free_port, keep_running
-from muster_bus.process.settings import Settings
+from muster_bus.process.settings import Settings, TraceSettings
 from muster_cli.connect import connect
 from muster_cli.local.orphan import end_orphan, pid_option
 from muster_cli.local.processes import Processes
@@ -32,7 +32,8 @@ ENVIRONMENT = {
 class DemoEnvironment:
     """Everything that the demo runs."""
 
-    def __init__(self, folder: Path, supervisors: int, workers: int = 2) -> None:
+    def __init__(self, folder: Path, trace: TraceSettings, supervisors: int, workers: int = 2) -> None:
+        self._trace = trace
         self.folder = folder.resolve()
         self.server = Server(self.folder / "nats", extra=pid_option(self.folder / "nats"))
         self.processes = Processes(self.folder, self.server.url)
@@ -61,7 +62,8 @@ class DemoEnvironment:
         for name, arguments in self.services.items():
             team = () if name == "coordinator" else ("--team", str(self._team_file))
             self.processes.start(name, *arguments, *team, env=ENVIRONMENT)
-        self._client = await connect(Settings(nats_url=self.server.url), self.team.team)
+        settings = Settings(nats_url=self.server.url, trace=self._trace)
+        self._client = await connect(settings, self.team.team, is_traced=True)
         leases = topology.Provisioning(lease_seconds=LEASE_SECONDS, ack_wait_seconds=LEASE_SECONDS)
         await topology.provision(self._client.bus, leases, [self.team.team], self.team.tags)
         await self.processes.ready(*self.services)

@@ -16,6 +16,8 @@ from muster_protocol.errors import Retryable, Terminal
 class ModelAway(Retryable):
     """The provider is busy, limited or unreachable. `retry_after_seconds` is what it asked for, if it did."""
 
+    error_class = "network"
+
     def __init__(self, reason: str, retry_after_seconds: float | None = None) -> None:
         super().__init__(reason)
         self.retry_after_seconds = retry_after_seconds
@@ -23,6 +25,8 @@ class ModelAway(Retryable):
 
 class BadOutput(Retryable):
     """The reply is cut off or not what was asked for."""
+
+    error_class = "bad_output"
 
 
 class Unfinished(Retryable):
@@ -36,6 +40,10 @@ class KeyRefused(Terminal):
 class Refused(Terminal):
     """The model declines the task."""
 
+    error_class = "refusal"
+
 
 class OutOfBudget(Terminal):
     """What is left of the budget does not pay for another call."""
+
+    error_class = "resource"

@@ -8,7 +8,9 @@ from muster_agent.budget import Meter, within_budget
 from muster_agent.errors import Unfinished
 from muster_agent.models.port import Ask, Model, Reply, ToolCall, ToolOutput, Turn, WorkBrief, require_complete
 from muster_agent.models.retry import ask_with_retry
+from muster_agent.spans import execute_tool, used
 from muster_agent.tools.tool import Tool, error_text
+from muster_protocol.errors import error_class_of
 
 MAX_TURNS = 10  # a model that needs more repeats itself
 ToolUsed = Callable[[str, float, str | None], None]
@@ -37,13 +39,18 @@ async def _use(call: ToolCall, tools: Mapping[str, Tool], meter: Meter, tool_use
     """Run one tool call; an error becomes its output, so that the model can try something else."""
     started = time.monotonic()
     error: str | None = None
-    try:
-        if tool := tools.get(call.name):
-            text = await tool.call(call.arguments)
-        else:
-            error = text = f"unknown tool {call.name!r}; your tools: {', '.join(tools) or 'none'}"
-    except Exception as raised:  # noqa: BLE001 - a tool may raise anything, and the model gets the error
-        error = text = error_text(raised)
+    error_class: str | None = None
+    with execute_tool(call) as span:
+        try:
+            if tool := tools.get(call.name):
+                text = await tool.call(call.arguments)
+            else:
+                error_class, error = "logic", f"unknown tool {call.name!r}; your tools: {', '.join(tools) or 'none'}"
+                text = error
+        except Exception as raised:  # noqa: BLE001 - a tool may raise anything, and the model gets the error
+            error_class, error = error_class_of(raised), error_text(raised)
+            text = error
+        used(span, text, error_class)
     seconds = time.monotonic() - started
     meter.tool_calls.append({"tool": call.name, "seconds": round(seconds, 4), "error": error})
     tool_used(call.name, seconds, error)

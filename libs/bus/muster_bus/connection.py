@@ -17,7 +17,8 @@ from muster_bus.clock import BrokerClock
 from muster_bus.publish import Outgoing, Publisher, Stored
 from muster_bus.read import Raw, next_page, read_subject
 from muster_bus.reports import Reports
-from muster_bus.telemetry import inject
+from muster_bus.tracing import names
+from muster_bus.tracing.tracing import OFF, Tracing, inject
 from muster_protocol import headers as h
 from muster_protocol.errors import BrokerAway, Invalid
 from muster_protocol.headers import headers_of
@@ -38,9 +39,11 @@ __all__ = ["Bus", "Incoming"]
 class Bus:
     """What a service publishes, stores and reads through. Every message that leaves gets its headers here."""
 
-    def __init__(self, nc: FastClient, sender: Sender) -> None:
+    def __init__(self, nc: FastClient, sender: Sender, tracing: Tracing = OFF) -> None:
         self.nc = nc
         self.sender = sender
+        self.tracing = tracing
+        self.server: dict[str, str | int] = {}  # the broker's address, as spans about messages name it
         self.clock = BrokerClock()
         self.counters: Counter[str] = Counter()
         self.connected = asyncio.Event()
@@ -50,9 +53,9 @@ class Bus:
         self._on_reconnect: list[Callable[[], Awaitable[None]]] = []
 
     @classmethod
-    async def connect(cls, url: str, sender: Sender, *, timeout: float = 10.0) -> Self:
-        """Connect, or say after `timeout` seconds that no broker answers."""
-        bus = cls(FastClient(), sender)
+    async def connect(cls, url: str, sender: Sender, *, timeout: float = 10.0, tracing: Tracing = OFF) -> Self:
+        """Connect, or say after `timeout` seconds that no broker answers; the spans are closed with the connection."""
+        bus = cls(FastClient(), sender, tracing)
         options: dict[str, Any] = {
             "servers": [part.strip() for part in url.split(",")],
             "name": str(sender),
@@ -71,11 +74,14 @@ class Bus:
             await _within(timeout, bus.nc.connect(**options))
         except (TimeoutError, NatsError, OSError) as error:
             await _close(bus.nc)
+            await tracing.stop()
             raise BrokerAway(
                 f"no NATS server answers at {url} ({str(error) or 'timeout'}); "
                 "start one with `muster up`, or set MUSTER_NATS_URL"
             ) from None
         bus.connected.set()
+        bus._name_server()
+        tracing.watch()
         await bus.publisher.start()
         return bus
 
@@ -177,6 +183,12 @@ class Bus:
         self._log_counters()
         self.connected.clear()
         await _close(self.nc)
+        await self.tracing.stop()
+
+    def _name_server(self) -> None:
+        """Let spans about messages name the broker; after a reconnect it may be another."""
+        if (url := self.nc.connected_url) is not None:
+            self.server = {names.SERVER_ADDRESS: url.hostname or "", names.SERVER_PORT: url.port or 4222}
 
     def _log_counters(self) -> None:
         """One line at the end if anything went wrong between us and the broker."""
@@ -199,11 +211,14 @@ class Bus:
     async def _on_disconnected(self) -> None:
         if self.connected.is_set():
             log.warning("the broker is away; trying again every %s s", RECONNECT_SECONDS)
+            self.tracing.note(names.BROKER_AWAY, {})
         self.connected.clear()
 
     async def _on_reconnected(self) -> None:
         self.counters["reconnects"] += 1
         self.connected.set()
+        self._name_server()
+        self.tracing.note(names.BROKER_BACK, {})
         log.info("the broker is back")
         self.publisher.retry_all()
         for callback in list(self._on_reconnect):

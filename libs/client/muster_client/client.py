@@ -1,6 +1,7 @@
 """A client of Muster: it knows requests, answers and what happens between them, and nothing about NATS."""
 
 import asyncio
+import logging
 import math
 import os
 import secrets
@@ -11,23 +12,26 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
-from muster_bus import telemetry
 from muster_bus.bodies import MAX_INLINE, reference_of
 from muster_bus.broker import queues
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
-from muster_bus.process.settings import read_settings
+from muster_bus.process.settings import TraceSettings, read_settings
 from muster_bus.publish import NoStream
+from muster_bus.tracing import names
+from muster_bus.tracing.tracing import OFF, Tracing, application_tracer
 from muster_client.follow import Following, Update
 from muster_client.view import RequestView, view
 from muster_protocol import headers as h
 from muster_protocol import subjects
-from muster_protocol.errors import BrokerAway, Invalid
+from muster_protocol.errors import BrokerAway, Invalid, Misconfigured
 from muster_protocol.fields import check_spelling, check_supported
 from muster_protocol.fold import Entry, RequestState, apply, fold
 from muster_protocol.messages import Answer, Budget, Cancel, Request, Result, Taken
 from muster_protocol.plan import MapOver, Plan
 from muster_protocol.sender import Origin, Sender
+
+log = logging.getLogger("muster.client")
 
 CONNECT_SECONDS = 3.0  # somebody may be sitting in front of it
 GIVE_UP_AFTER_SECONDS = 30.0  # a broker that restarts is back within seconds, a cluster elects within ten
@@ -58,11 +62,24 @@ class Client:
         self._sent: OrderedDict[str, None] = OrderedDict()  # known to be kept: no need to look for them in the queue
 
     @classmethod
-    async def connect(cls, url: str | None = None, *, team: str = "default", name: str = "client") -> Self:
-        """Connect to `url`, else to MUSTER_NATS_URL, else to the local broker; raises BrokerAway."""
+    async def connect(
+        cls,
+        url: str | None = None,
+        *,
+        team: str = "default",
+        name: str = "client",
+        tracing: Tracing | None = None,
+    ) -> Self:
+        """Connect to `url`, else to MUSTER_NATS_URL, else to the local broker; raises BrokerAway.
+
+        Without `tracing` the variables of OpenTelemetry say where the spans of what is sent go.
+        """
         sender = Sender("client", f"{subjects.as_id(name)[:48]}-{secrets.token_hex(4)}")
-        url = url or read_settings(os.environ).broker_url
-        return cls(await Bus.connect(url, sender, timeout=CONNECT_SECONDS), team=team)
+        settings = read_settings(os.environ)
+        if tracing is None:
+            tracing = _own_tracing(sender.instance, settings.trace)
+        url = url or settings.broker_url
+        return cls(await Bus.connect(url, sender, timeout=CONNECT_SECONDS, tracing=tracing), team=team)
 
     async def submit(self, text: str | None = None, *, team: str | None = None, **fields: Unpack[RequestFields]) -> str:
         """Ask for text, a plan, or one template over many items; returns the request's id once it is kept for good."""
@@ -81,10 +98,13 @@ class Client:
         subject = subjects.requests(team)
         if request.id:
             await self._check_id(request_id, subject, request)
-        attributes = telemetry.attributes_of("publish", subject, request_id)
-        with telemetry.span(
-            telemetry.name_of("publish", subject), telemetry.SpanKind.PRODUCER, attributes, root=request_id
-        ):
+        attributes = {
+            **names.messaging("publish", subject, request_id),
+            names.DESTINATION: subject,
+            names.MESSAGE_ID: request_id,
+            **self.bus.server,
+        }
+        with self.bus.tracing.publishing(names.publish_name(subject), attributes, request_id):
             await self._store(request, request_id, team)
         self._remember(request_id)
         return request_id
@@ -206,3 +226,14 @@ class Client:
             except BrokerAway:
                 if self.bus.is_closed or time.monotonic() > give_up:
                     raise
+
+
+def _own_tracing(instance: str, settings: TraceSettings) -> Tracing:
+    """The client's own spans, unless the application traces by itself; what is wrong with them costs no request."""
+    if application_tracer() is not None:
+        return OFF
+    try:
+        return Tracing.start("client", instance, settings)
+    except (ImportError, Misconfigured) as error:
+        log.warning("the client opens no spans: %s", error)
+        return OFF

@@ -8,9 +8,13 @@ MusterError
     └── Misconfigured  an installation differs from what is needed
 """
 
+from typing import ClassVar
+
 
 class MusterError(Exception):
-    """Anything that went wrong and has a name."""
+    """Anything that went wrong and has a name. `error_class` is how results, retries and traces call it."""
+
+    error_class: ClassVar[str] = "logic"
 
 
 class Retryable(MusterError):
@@ -19,6 +23,8 @@ class Retryable(MusterError):
 
 class BrokerAway(Retryable):
     """The broker cannot be reached, or refuses for now."""
+
+    error_class = "network"
 
 
 class Terminal(MusterError):
@@ -36,3 +42,18 @@ class Invalid(Terminal):
 
 class Misconfigured(Terminal):
     """The installation differs from what is needed."""
+
+
+_OTHERS: tuple[tuple[type[BaseException], str], ...] = (  # the first that fits
+    (ConnectionError, "network"),
+    (TimeoutError, "timeout"),
+    (MemoryError, "resource"),
+    (BaseException, "logic"),
+)
+
+
+def error_class_of(raised: BaseException) -> str:
+    """The class of an error, ours or anybody's."""
+    if isinstance(raised, MusterError):
+        return raised.error_class
+    return next(name for kind, name in _OTHERS if isinstance(raised, kind))

@@ -2,9 +2,24 @@
 
 import asyncio
 import gzip
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+    from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+STATUS_ERROR = 2  # OTLP's code
+
+
+@dataclass(frozen=True, slots=True)
+class SpanEvent:
+    """Something that happened to a span."""
+
+    name: str
+    attributes: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +32,15 @@ class ExportedSpan:
     id: str
     parent: str
     kind: int
-    links: tuple[str, ...]
+    attributes: dict[str, Any]
+    events: tuple[SpanEvent, ...]
+    is_failed: bool
+    start: float  # seconds since 1970
+    end: float
+
+    @property
+    def error_type(self) -> str:
+        return self.attributes.get("error.type", "")
 
 
 class Collector:
@@ -67,17 +90,33 @@ class Collector:
 
         export = ExportTraceServiceRequest.FromString(body)
         for resource in export.resource_spans:
-            attributes = {attribute.key: attribute.value.string_value for attribute in resource.resource.attributes}
+            service = _attributes(resource.resource.attributes)["service.name"]
             for scope in resource.scope_spans:
-                for span in scope.spans:
-                    self.spans.append(
-                        ExportedSpan(
-                            attributes["service.name"],
-                            span.name,
-                            span.trace_id.hex(),
-                            span.span_id.hex(),
-                            span.parent_span_id.hex(),
-                            span.kind,
-                            tuple(link.span_id.hex() for link in span.links),
-                        )
-                    )
+                self.spans += [_exported(service, span) for span in scope.spans]
+
+
+def _exported(service: str, span: "Span") -> ExportedSpan:
+    return ExportedSpan(
+        service=service,
+        name=span.name,
+        trace=span.trace_id.hex(),
+        id=span.span_id.hex(),
+        parent=span.parent_span_id.hex(),
+        kind=span.kind,
+        attributes=_attributes(span.attributes),
+        events=tuple(SpanEvent(event.name, _attributes(event.attributes)) for event in span.events),
+        is_failed=span.status.code == STATUS_ERROR,
+        start=span.start_time_unix_nano / 1e9,
+        end=span.end_time_unix_nano / 1e9,
+    )
+
+
+def _attributes(given: "Iterable[KeyValue]") -> dict[str, Any]:
+    return {attribute.key: _value(attribute.value) for attribute in given}
+
+
+def _value(value: "AnyValue") -> Any:
+    kind = value.WhichOneof("value")
+    if kind == "array_value":
+        return [_value(one) for one in value.array_value.values]
+    return None if kind is None else getattr(value, kind)

@@ -50,6 +50,7 @@ class GiveAnswer:
     status: AnswerStatus
     reason: str
     is_plain: bool = False  # composed without a model, which may be what fails
+    cause: str = ""  # the class of what ended the request, for `error.type`; empty: what ended its tasks
 
 
 Step = MakePlan | DispatchTasks | Refine | Expire | GiveAnswer
@@ -82,7 +83,7 @@ def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE) -> li
         steps.append(DispatchTasks(attempts))
     steps.extend(_refinements(state, now))  # last: a model is slow, and its cost is not reserved
     if not steps and state.ready and not state.in_flight:
-        return [GiveAnswer(status_of(state), "the budget is used up")]
+        return [GiveAnswer(status_of(state), "the budget is used up", cause="budget")]
     return steps
 
 
@@ -116,12 +117,12 @@ def _ending(state: RequestState, now: float) -> GiveAnswer | None:
     """The answer, if the request was cancelled, is complete, or has no time left."""
     if state.cancelled is not None:
         by = state.cancelled.reason or f"cancelled by {state.cancelled.by}"
-        return GiveAnswer(AnswerStatus.CANCELLED, by)
+        return GiveAnswer(AnswerStatus.CANCELLED, by, cause="cancelled")
     if state.plan_entry is not None and state.open_tasks == 0:
         return GiveAnswer(status_of(state), "")
     moment = last_moment(state)
     if moment is not None and now >= moment:
-        return GiveAnswer(status_of(state), "the deadline was reached")
+        return GiveAnswer(status_of(state), "the deadline was reached", cause="deadline")
     return None
 
 

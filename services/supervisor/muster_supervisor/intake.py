@@ -13,7 +13,7 @@ from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.messages import Request, Taken
 from muster_supervisor.disposition import report_reuse
 from muster_supervisor.owner import Owner, Resources
-from muster_supervisor.poison import may_be_poison, poison_reason
+from muster_supervisor.poison import Poison, may_be_poison, poison_reason
 from muster_supervisor.run import Run
 from muster_supervisor.steps.answer import refuse_unread
 
@@ -63,7 +63,7 @@ class Intake:
         try:
             request = await self._read(delivery, request_id)
         except Invalid as reason:
-            await refuse_unread(self._resources.bus, delivery, str(reason))
+            await refuse_unread(self._resources.bus, delivery, reason)
             delivery.lease.ack()
             return None
         if await self._handle_duplicate(request_id, delivery, request_hash):
@@ -115,7 +115,7 @@ class Intake:
         await known.refresh(from_leader=True)
         if reason := poison_reason(known.state, delivery.number, is_read=False):
             await self._resources.bus.report(reason, delivery, request_id=request_id)
-            raise Invalid(reason)
+            raise Poison(reason)
 
     def _check_deadline(self, request: Request) -> None:
         """Raise if the request could outlive its log; our own client checks that, other senders may not."""

@@ -51,12 +51,14 @@ class Owner:
         self.request = request
         self.request_hash = request_hash
         self.delivery = delivery
-        self.log = RequestLog(resources.bus, request_id, delivery.headers)
+        self.trace = resources.bus.tracing.request(request_id, delivery.headers)
+        self.log = RequestLog(resources.bus, request_id, self.trace.carrier)
         self.term = 0
         self.planning_error = ""  # why there is no plan yet
         self.spent = Usage()  # on plans that were refused: in no log entry, but paid
         self._deadline = delivery.time + (request.deadline_seconds or resources.team.limits.deadline_seconds)
         self.publishing: set[str] = set()  # tasks whose message is not stored yet
+        self.is_workflow_new = False  # its span was just exported: the first tasks wait until it is out
         self.refining: set[str] = set()  # tasks whose next description is being written
         self._background: set[asyncio.Task[None]] = set()
         self._background_error: Exception | None = None

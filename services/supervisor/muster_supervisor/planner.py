@@ -11,6 +11,8 @@ from muster_agent.budget import Limit, within_budget
 from muster_agent.models.port import NOTHING, Ask, Model, PlanBrief, require_complete
 from muster_agent.models.retry import ask_with_retry
 from muster_agent.team.schema import Team
+from muster_bus.tracing import names
+from muster_bus.tracing.tracing import current, fail
 from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.fields import check_supported
 from muster_protocol.messages import Request, Usage
@@ -18,6 +20,7 @@ from muster_protocol.plan import MAX_DEPENDENCIES, MAX_TASKS, Plan, unfold
 from muster_supervisor.lint import Finding, errors, lint
 from muster_supervisor.routing import route
 
+MAX_SHOWN = 5  # findings in a span
 MAX_PLAN_TOKENS = 16_384  # some 150 tasks; a longer list is better asked for as a map
 
 
@@ -79,12 +82,22 @@ def _mistakes(draft: str, request: Request, team: Team) -> list[str]:
         plan = Plan.model_validate_json(draft)
     except ValidationError as error:
         return [f"{'.'.join(str(p) for p in e['loc'])}: {e['msg']}" for e in error.errors(include_url=False)[:20]]
-    return [str(finding) for finding in errors(lint(plan, team, request.budget, request.num_tasks))]
+    return [str(finding) for finding in errors(_linted(plan, request, team))]
+
+
+def _linted(plan: Plan, request: Request, team: Team) -> list[Finding]:
+    with current().span("lint", {names.TASKS: len(plan.tasks)}) as span:
+        findings = lint(plan, team, request.budget, request.num_tasks)
+        if span is not None:
+            span.set_attribute(names.FINDINGS, [str(finding) for finding in findings[:MAX_SHOWN]])
+        if wrong := errors(findings):
+            fail(span, "invalid", str(wrong[0]))
+        return findings
 
 
 def _accepted(plan: Plan, request: Request, team: Team, usage: Usage) -> tuple[Plan, Usage, tuple[str, ...]]:
     """The plan, checked and routed; a plan with errors is refused."""
-    findings = lint(plan, team, request.budget, request.num_tasks)
+    findings = _linted(plan, request, team)
     if wrong := errors(findings):
         raise Unplannable(_together(wrong), wrong[0].where, usage)
     routed = route(plan, team)

@@ -1,7 +1,14 @@
 """When a request is poison: it was taken several times without progress, so it may crash its supervisor. Pure."""
 
+from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState
 from muster_protocol.retry import MAX_TAKES
+
+
+class Poison(Invalid):
+    """The request is given up unread: reading it may be what kills."""
+
+    error_class = "poison"
 
 
 def may_be_poison(delivery: int) -> bool:

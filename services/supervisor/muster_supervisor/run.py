@@ -41,7 +41,6 @@ import logging
 import time
 from typing import assert_never
 
-from muster_bus import telemetry
 from muster_bus.lease import Delivery
 from muster_protocol.errors import MusterError
 from muster_supervisor.control import Controls
@@ -59,6 +58,7 @@ from muster_supervisor.decide import (
 from muster_supervisor.disposition import Disposition, classify, report_reuse
 from muster_supervisor.owner import LeaseLost, Owner, Superseded
 from muster_supervisor.poison import poison_reason
+from muster_supervisor.spans import export_workflow, is_workflow_exported, take_over_span
 from muster_supervisor.steps.answer import give_answer, refuse
 from muster_supervisor.steps.dispatch import dispatch, publish_again
 from muster_supervisor.steps.expire import expire
@@ -82,6 +82,8 @@ class Run:
         self._controls = Controls(owner)
         self._dispatched_at = 0.0
         self._is_stopping = False
+        self._has_exported_workflow = False
+        self._lease_lost_at = 0.0
         self.slot_released = asyncio.Event()  # the request is taken, or the run has ended
 
     def on_redelivery(self, delivery: Delivery) -> None:
@@ -111,15 +113,7 @@ class Run:
     async def supervise(self) -> None:
         """Bring the request from wherever its log says it is to its answer."""
         owner = self.owner
-        delivery = owner.delivery
-        attributes = telemetry.attributes_of("process", delivery.subject, owner.request_id)
-        with telemetry.span(
-            telemetry.name_of("process", delivery.subject),
-            telemetry.SpanKind.CONSUMER,
-            {**attributes, "messaging.nats.delivery_count": delivery.number},
-            carrier=delivery.headers or {},
-            root=owner.request_id,
-        ):
+        with owner.bus.tracing.under(owner.trace):
             await owner.log.open()
             try:
                 await self._supervise_under_leases()
@@ -137,6 +131,7 @@ class Run:
                 await self._supervise()
                 return
             except LeaseLost:
+                self._lease_lost_at = self._lease_lost_at or time.monotonic()
                 log.warning(
                     "… request %s: lease lost, writing nothing until it is delivered again", self.owner.request_id
                 )
@@ -168,6 +163,7 @@ class Run:
         """Take the request: a new one in one write, any other after reading its log. False: it is not ours."""
         owner = self.owner
         if owner.delivery.number == 1 and not owner.term and await owner.take_first():
+            self._export_workflow()  # before anything can hang under it
             self.on_control()
             return True
         await owner.log.refresh()
@@ -193,7 +189,14 @@ class Run:
             self._redelivered.clear()
             await self._check_not_stale()
         has_survived = owner.term > 0 and owner.state.term == owner.term
-        await owner.take()
+        has_workflow, is_first = is_workflow_exported(owner.state), owner.state.term == 0
+        if is_first:
+            await owner.take()
+        else:
+            with take_over_span(owner, self._seconds_without_lease()):
+                await owner.take()
+        if not has_workflow and not self._has_exported_workflow:
+            self._export_workflow()
         if has_survived:
             await owner.record_survival()
         self._controls.start_over()
@@ -201,10 +204,20 @@ class Run:
             return
         owner.check()
         if reason := poison_reason(owner.state, owner.delivery.number, is_read=True):
-            await refuse(owner, reason)
+            await refuse(owner, reason, "poison")
             return
         self.on_control()
         owner.in_background(lambda: publish_again(owner))
+
+    def _export_workflow(self) -> None:
+        owner = self.owner
+        export_workflow(owner.bus, owner.delivery, owner.trace, owner.state)
+        owner.is_workflow_new = self._has_exported_workflow = True
+
+    def _seconds_without_lease(self) -> float:
+        """How long we have written nothing because our own lease was lost."""
+        lost_at, self._lease_lost_at = self._lease_lost_at, 0.0
+        return time.monotonic() - lost_at if lost_at else 0.0
 
     async def _check_not_stale(self) -> None:
         """Raise if the next owner holds a later delivery: ours waited in the socket while this process hung."""

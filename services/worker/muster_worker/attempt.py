@@ -10,7 +10,8 @@ import logging
 import time
 from dataclasses import dataclass
 
-from muster_bus import telemetry
+from opentelemetry.trace import Span
+
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_protocol.explain import failure_text
@@ -20,6 +21,15 @@ from muster_worker.executor import Executor
 from muster_worker.history import History, Verdict
 from muster_worker.outcome import Outcome, failed, failure
 from muster_worker.result import Results, log_name
+from muster_worker.spans import (
+    is_traced,
+    note_lease,
+    note_redelivery,
+    note_start,
+    record_cancelled,
+    record_outcome,
+    task_span,
+)
 
 log = logging.getLogger("muster.worker")
 
@@ -39,7 +49,7 @@ class Resources:
 class RunningAttempt:
     """An attempt that this worker has taken and not settled yet."""
 
-    __slots__ = ("_handler", "_resources", "begun_at", "delivery", "is_aborted", "start_announced", "task")
+    __slots__ = ("_handler", "_resources", "_span", "begun_at", "delivery", "is_aborted", "start_announced", "task")
 
     def __init__(self, task: Task, delivery: Delivery, resources: Resources) -> None:
         self.task, self.delivery = task, delivery
@@ -48,6 +58,7 @@ class RunningAttempt:
         self.is_aborted = False
         self.start_announced = True  # there is no start to announce before the role begins
         self.begun_at = time.monotonic()
+        self._span: Span | None = None
 
     async def live(self) -> None:
         """Judge the task, run it if it has to be run, and settle its delivery."""
@@ -74,6 +85,7 @@ class RunningAttempt:
         if self.delivery.sequence == delivery.sequence:
             self.delivery.lease.drop()
             self.delivery = delivery  # only the lease is new
+            note_redelivery(self._span, delivery)
         else:
             delivery.lease.ack()  # the first copy keeps its lease
 
@@ -96,28 +108,29 @@ class RunningAttempt:
         """Run the role under a span where the request is traced."""
         self.begun_at = time.monotonic()
         self.start_announced = False
-        task, delivery = self.task, self.delivery
-        carrier = delivery.headers or {}
-        if not telemetry.is_sampled(carrier):
+        bus, task, delivery = self._resources.bus, self.task, self.delivery
+        if not is_traced(bus, delivery):
             await self._run()
             return
-        attributes = telemetry.attributes_of("process", delivery.subject, task.request_id)
-        with telemetry.span(
-            telemetry.name_of("process", delivery.subject),
-            telemetry.SpanKind.CONSUMER,
-            {**attributes, "messaging.nats.delivery_count": delivery.number, "muster.attempt": task.attempt},
-            carrier=carrier,
-            root=task.request_id,
-        ) as span:
-            outcome = await self._run()
-            if outcome.error is not None:
-                telemetry.failed(span, outcome.error.message)
+        cancelled: asyncio.CancelledError | None = None
+        with task_span(bus, task, delivery, self._resources.executor.role_of(task.tag)) as span:
+            self._span = span
+            note_start(span, task, delivery, bus.clock.now())
+            try:
+                record_outcome(span, await self._run())
+            except asyncio.CancelledError as error:
+                is_stopping = self._resources.stopping.is_set()
+                record_cancelled(span, is_aborted=self.is_aborted, is_stopping=is_stopping)
+                cancelled = error  # raised again outside: a span that was handed back has not failed
+        if cancelled is not None:
+            raise cancelled
 
     async def _run(self) -> Outcome:
         """Run the role, store its result, and only then ack."""
         began = time.monotonic()
         outcome = await self._resources.executor.run(self.task, self._resources.events.context(self.task))
         seconds = time.monotonic() - began
+        note_lease(self.delivery.lease)
         self.start_announced = True
         outcome = await self._store(outcome, seconds)
         self.delivery.lease.ack()

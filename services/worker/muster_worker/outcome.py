@@ -7,9 +7,8 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from muster_agent.errors import BadOutput, ModelAway, OutOfBudget, Refused
 from muster_agent.models.port import NOTHING
-from muster_protocol.errors import MusterError, Terminal
+from muster_protocol.errors import MusterError, Terminal, error_class_of
 from muster_protocol.messages import Failure, Output, ResultStatus, Usage
 
 STACK_FRAMES = 4  # the innermost ones, which are the role's; the others are ours
@@ -18,16 +17,6 @@ MAX_MESSAGE = 2000  # the answer repeats it once or twice for each of up to ten 
 MAX_PLAIN = 2**63
 MESSAGE_DEPTH = 8  # levels of lists and objects around an output, in whichever message it travels
 _PLAIN = (str, int, bool, type(None))  # types that cannot hold anything that JSON does not know
-_CLASSES: tuple[tuple[type[BaseException], str], ...] = (  # the first that fits
-    (OutOfBudget, "resource"),
-    (Refused, "refusal"),
-    (BadOutput, "bad_output"),
-    (ModelAway, "network"),
-    (ConnectionError, "network"),
-    (TimeoutError, "timeout"),
-    (MemoryError, "resource"),
-    (BaseException, "logic"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +43,7 @@ def failure(error_class: str, message: str, *, stack: str | None = None, is_fina
 
 def failure_of(raised: BaseException) -> Failure:
     """The failure that an exception of a role means; one that is not ours comes with its stack."""
-    error_class = next(name for kind, name in _CLASSES if isinstance(raised, kind))
+    error_class = error_class_of(raised)
     is_final = isinstance(raised, Terminal)
     if isinstance(raised, MusterError) and str(raised):
         return failure(error_class, str(raised), is_final=is_final)

@@ -15,11 +15,14 @@ ROOT = Path(__file__).parents[3]
 LIMIT_SECONDS = 30
 ONE_SPAN = """\
 import os
-from muster_bus import telemetry
-telemetry.start("test", "t1", os.environ)
-with telemetry.span("one span", telemetry.SpanKind.INTERNAL, {}, root="a request"):
+import asyncio
+from muster_bus.process.settings import read_settings
+from muster_bus.tracing.tracing import Tracing
+tracing = Tracing.start("test", "t1", read_settings(os.environ).trace)
+request = tracing.request("a request", None)
+with tracing.under(request), tracing.span("one span", {}):
     pass
-telemetry.stop()
+asyncio.run(tracing.stop())
 """
 
 

@@ -23,6 +23,7 @@ VARIABLES = sorted(
     }
 )
 VALUES = {
+    "MUSTER_TRACE_CONTENT": "1",
     "MUSTER_LOG": "json",
     "MUSTER_HTTP_PORT": "8090",
     "MUSTER_HEALTH_PORT": "8091",

@@ -153,7 +153,7 @@ def test_a_cancelled_request_is_answered_at_once():
     log.run(result("t"))
     log.own(Decision(decision="cancel", control_sequence=1, by="client/c1", reason="enough"))
 
-    assert due(log.state, NOW) == [GiveAnswer(AnswerStatus.CANCELLED, "enough")]
+    assert due(log.state, NOW) == [GiveAnswer(AnswerStatus.CANCELLED, "enough", cause="cancelled")]
 
 
 @guards("services/supervisor/muster_supervisor/decide.py", "if moment is not None and now >= moment:", rule="I4")
@@ -167,7 +167,7 @@ def test_i4_at_the_last_moment_the_answer_is_partial():
     assert last_moment is not None
 
     assert dispatched_now(state, last_moment - 1) == ["u"]
-    assert due(state, last_moment) == [GiveAnswer(AnswerStatus.PARTIAL, "the deadline was reached")]
+    assert due(state, last_moment) == [GiveAnswer(AnswerStatus.PARTIAL, "the deadline was reached", cause="deadline")]
 
 
 def test_a_request_whose_tasks_are_all_done_is_done_also_after_its_deadline():
@@ -181,7 +181,9 @@ def test_i4_a_request_that_was_never_planned_is_answered_at_its_deadline():
     log = LogBuilder()
     log.take()
 
-    assert due(log.state, START + 1_000_000) == [GiveAnswer(AnswerStatus.FAILED, "the deadline was reached")]
+    assert due(log.state, START + 1_000_000) == [
+        GiveAnswer(AnswerStatus.FAILED, "the deadline was reached", cause="deadline")
+    ]
 
 
 @guards(
@@ -247,7 +249,7 @@ def test_a_request_whose_budget_is_used_up_is_answered_with_what_there_is():
     log = with_budget(Budget(tokens=100), "a", "b")
     log.run(result("a", tokens=100))
 
-    assert due(log.state, NOW) == [GiveAnswer(AnswerStatus.PARTIAL, "the budget is used up")]
+    assert due(log.state, NOW) == [GiveAnswer(AnswerStatus.PARTIAL, "the budget is used up", cause="budget")]
 
 
 def test_an_amount_that_is_only_a_rounding_error_pays_for_no_attempt():

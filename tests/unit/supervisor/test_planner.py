@@ -74,7 +74,12 @@ async def test_a_plan_that_was_cut_off_is_invalid_and_what_it_cost_is_kept():
     assert caught.value.usage.tokens == 15
 
 
-@guards("services/supervisor/muster_supervisor/planner.py", "if wrong := errors(findings):", rule="I10")
+@guards(
+    "services/supervisor/muster_supervisor/planner.py",
+    "if wrong := errors(findings):\n        raise",
+    rule="I10",
+    replace="if wrong := []:\n        raise",
+)
 async def test_an_explicit_plan_with_mistakes_names_them_all():
     tasks = [{"id": i, "description": f"find {i} somewhere", "tag": i * 3} for i in "xy"]
 

@@ -30,7 +30,13 @@ class Claude:
         self.notice = ""
         self.is_llm = True
         self.price = price or LIST_PRICES.get(name)
-        self._client = AsyncAnthropic(api_key=key, base_url=base_url, timeout=CALL_TIMEOUT_SECONDS, max_retries=0)
+        self._client = AsyncAnthropic(
+            api_key=key,
+            base_url=base_url,
+            timeout=CALL_TIMEOUT_SECONDS,
+            max_retries=0,
+            open_telemetry=False,  # every model call has one span, and it is ours
+        )
 
     async def ask(self, ask: Ask) -> Reply:
         system, first = prompt(ask.brief)

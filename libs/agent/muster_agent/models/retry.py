@@ -5,6 +5,9 @@ from collections.abc import Awaitable, Callable
 
 from muster_agent.errors import ModelAway
 from muster_agent.models.port import Ask, Model, Reply
+from muster_agent.spans import chat, replied
+from muster_bus.tracing import names
+from muster_bus.tracing.tracing import event
 
 TRIES = 3
 MAX_WAIT_SECONDS = 20.0  # rather than hold a slot for longer, the attempt fails and is retried later
@@ -12,7 +15,14 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 async def ask_with_retry(model: Model, ask: Ask, sleep: Sleep = asyncio.sleep) -> Reply:
-    """The reply of the model, after at most two retries with a short wait before each."""
+    """The reply of the model, after at most two retries with a short wait before each; all of it is one span."""
+    with chat(model, ask) as span:
+        reply = await _ask(model, ask, sleep)
+        replied(span, reply)
+        return reply
+
+
+async def _ask(model: Model, ask: Ask, sleep: Sleep) -> Reply:
     for tried in range(1, TRIES):
         try:
             return await model.ask(ask)
@@ -20,5 +30,6 @@ async def ask_with_retry(model: Model, ask: Ask, sleep: Sleep = asyncio.sleep) -
             wait = away.retry_after_seconds if away.retry_after_seconds is not None else 0.5 * 2**tried
             if wait > MAX_WAIT_SECONDS:
                 raise
+            event(names.RETRY, {names.SECONDS: wait, names.ERROR_TYPE: away.error_class, names.REASON: str(away)[:200]})
         await sleep(wait)
     return await model.ask(ask)

@@ -12,18 +12,18 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from muster_bus import telemetry
 from muster_bus.connection import Bus
 from muster_bus.process.health import Health, start_health
 from muster_bus.process.logging import set_up_logging
 from muster_bus.process.settings import Settings
+from muster_bus.tracing.tracing import Tracing
 from muster_protocol.sender import Sender
 from muster_protocol.subjects import as_id
 
 log = logging.getLogger("muster.service")
 
 CONNECT_SECONDS = 30.0  # services and broker often start at the same moment
-CLOSE_SECONDS = 4.0  # for the connection, and for the exporter, which gives up after three
+CLOSE_SECONDS = 8.0  # for the connection, and for its exporter, which gives up after three
 OVERTIME_SECONDS = 3.0  # beyond the grace time, for a service that does not keep to it
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -49,9 +49,9 @@ async def run_service(kind: str, name: str | None, settings: Settings, make: Cal
     """Connect, make the service, print that it is ready, and run it until a signal; returns the exit code."""
     sender = Sender(kind, instance_name(name))
     set_up_logging(kind, sender.instance, settings.log)
-    telemetry.start(kind, sender.instance, settings.otel_env)
+    tracing = Tracing.start(kind, sender.instance, settings.trace)
     log.info("connecting to %s", settings.broker_url)
-    bus = await Bus.connect(settings.broker_url, sender, timeout=CONNECT_SECONDS)
+    bus = await Bus.connect(settings.broker_url, sender, timeout=CONNECT_SECONDS, tracing=tracing)
     line = json.dumps({"ready": str(sender)}) if settings.log.is_json else f"{sender} is ready"
     await run_until_signal(make(bus), settings, ready=lambda: print(line, flush=True))
     return 0
@@ -110,7 +110,6 @@ async def _stop(service: Service, server: asyncio.Server | None, grace_seconds: 
     if server is not None:
         server.close()
     await stop_within(service.bus.close(), CLOSE_SECONDS, "the connection")
-    await stop_within(asyncio.to_thread(telemetry.stop), CLOSE_SECONDS, "the exporter")
 
 
 async def stop_within(step: Awaitable[None], seconds: float, what: str) -> None:

@@ -5,8 +5,11 @@ exception is `Client.connect`, which users' programs call without settings. Chil
 """
 
 import math
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
@@ -16,6 +19,8 @@ DEFAULT_NATS_URL = "nats://127.0.0.1:4222"
 DEFAULT_HTTP_HOST = "127.0.0.1"
 DEFAULT_HTTP_PORT = 8080
 DEFAULT_GRACE_SECONDS = 20.0
+_SECRET = re.compile(r"\w*(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)(_FILE)?", re.IGNORECASE)
+_PASSWORD = re.compile(r"//[^/@\s]*?:([^/@\s]+)@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +29,20 @@ class LogSettings:
 
     is_json: bool = False
     level: Literal["debug", "info", "warning"] = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSettings:
+    """Where spans go and what may stand in them."""
+
+    otel_env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)  # under OpenTelemetry's own names
+    has_content: bool = False  # prompts, tool arguments and outputs
+    secrets: tuple[str, ...] = field(default=(), repr=False)  # values that content must not show
+
+    @property
+    def has_endpoint(self) -> bool:
+        env = self.otel_env
+        return bool(env.get("OTEL_EXPORTER_OTLP_ENDPOINT") or env.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +57,9 @@ class Settings:
     health_port: int | None = None  # None: no health endpoint
     grace_seconds: float = DEFAULT_GRACE_SECONDS
     jaeger_url: str | None = None
-    # The variables of two libraries under their own names; a key or a token may be among them.
+    trace: TraceSettings = TraceSettings()
+    # The variables of a library under their own names; a key may be among them.
     model_env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    otel_env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     @property
     def broker_url(self) -> str:
@@ -59,9 +78,31 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         health_port=_port(env, "MUSTER_HEALTH_PORT"),
         grace_seconds=_seconds(env, "MUSTER_GRACE_SECONDS", DEFAULT_GRACE_SECONDS),
         jaeger_url=env.get("MUSTER_JAEGER_URL") or None,
+        trace=_trace(env),
         model_env=_beginning_with("ANTHROPIC_", env),
-        otel_env=_beginning_with("OTEL_", env),
     )
+
+
+def _trace(env: Mapping[str, str]) -> TraceSettings:
+    text = env.get("MUSTER_TRACE_CONTENT") or "0"
+    if text not in ("0", "1"):
+        raise Invalid(f"{text!r} is neither 0 nor 1", "MUSTER_TRACE_CONTENT")
+    has_content = text == "1"
+    return TraceSettings(_beginning_with("OTEL_", env), has_content, _secrets(env) if has_content else ())
+
+
+def _secrets(env: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of all variables that are named like a secret, also from files, and passwords in addresses."""
+    found: list[str] = []
+    for name, value in env.items():
+        found += _PASSWORD.findall(value)
+        if not _SECRET.fullmatch(name):
+            continue
+        found.append(value.strip())
+        if name.upper().endswith("_FILE"):
+            with suppress(OSError, UnicodeDecodeError):
+                found.append(Path(value).read_text().strip())
+    return tuple(secret for secret in found if secret)
 
 
 def _log(text: str) -> LogSettings:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
+from fastapi.telemetry import TelemetryConfig
 
 from muster_bus.process.version import version
 from muster_coordinator.api import events, probes, problems, requests, watching
@@ -33,7 +34,7 @@ INDEX = {
 
 def make_app(coordinator: "Coordinator") -> FastAPI:
     """The application that answers for this coordinator."""
-    app = FastAPI(title="Muster", version=version(), redoc_url=None)
+    app = FastAPI(title="Muster", version=version(), redoc_url=None, telemetry=_telemetry(coordinator))
     problems.add_handlers(app, coordinator)
 
     @app.get("/", include_in_schema=False)
@@ -43,3 +44,17 @@ def make_app(coordinator: "Coordinator") -> FastAPI:
     for module in (probes, requests, events, watching):
         app.include_router(module.routes(coordinator))
     return app
+
+
+def _telemetry(coordinator: "Coordinator") -> TelemetryConfig:
+    """One span for each request that is no probe, through the coordinator's own provider, and nothing inside it."""
+    provider = coordinator.bus.tracing.provider
+    return {
+        "tracer_provider": provider,
+        "tracing": provider is not None,
+        "operation_spans": False,
+        "metrics": False,
+        "logs": False,
+        "auto_configure": False,
+        "exclude": lambda scope: scope.get("path") in probes.PATHS,
+    }

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from muster_coordinator.coordinator import Coordinator
 
 NOT_ALIVE = f"the main loop has not run for {ALIVE_BEAT_SECONDS:g} s\n"
+PATHS = ("/healthz", "/readyz")
 
 
 def routes(coordinator: "Coordinator") -> APIRouter:

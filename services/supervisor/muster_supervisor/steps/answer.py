@@ -7,10 +7,10 @@ import asyncio
 import logging
 from dataclasses import replace
 
-from muster_bus import telemetry
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.log import RequestLog
+from muster_bus.tracing.tracing import error_type
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid, Retryable
 from muster_protocol.messages import Answer, AnswerStatus
@@ -20,6 +20,13 @@ from muster_supervisor.composing.compose import compose
 from muster_supervisor.composing.merge import Draft, cut, gaps, merge
 from muster_supervisor.decide import GiveAnswer, status_of
 from muster_supervisor.owner import Owner
+from muster_supervisor.spans import (
+    error_class_of_tasks,
+    export_answer,
+    export_workflow,
+    is_workflow_exported,
+    step_span,
+)
 
 log = logging.getLogger("muster.supervisor")
 
@@ -51,6 +58,7 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
             continue
         if is_written:
             _log_written(answer)
+            export_answer(owner.bus, owner.delivery, answer, step.cause or error_class_of_tasks(owner.state))
             await owner.finish_background()
             return
         has_more = bool(merge(owner.state, step.reason).made_of - draft.made_of)
@@ -59,35 +67,42 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
             draft = await _compose(owner, step)
 
 
-async def refuse(owner: Owner, reason: str) -> None:
+async def refuse(owner: Owner, reason: str, cause: str) -> None:
     """Report a request that cannot be carried out, and answer it without the model, which may be what fails."""
     await owner.bus.report(reason, owner.delivery, request_id=owner.request_id)
-    await give_answer(owner, GiveAnswer(AnswerStatus.FAILED, reason, is_plain=True))
+    await give_answer(owner, GiveAnswer(AnswerStatus.FAILED, reason, is_plain=True, cause=cause))
 
 
-async def refuse_unread(bus: Bus, delivery: Delivery, reason: str) -> None:
+async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> None:
     """Answer a delivery that holds no usable request, so that nobody can own it. The reason was reported."""
     request_id = h.request_id_of(delivery.headers, delivery.sequence, delivery.data)
     request_hash = h.request_hash(delivery.subject, delivery.headers, delivery.data)
-    known = RequestLog(bus, request_id)
+    trace = bus.tracing.request(request_id, delivery.headers)
+    known = RequestLog(bus, request_id, trace.carrier)
     await known.refresh(from_leader=True)
+    has_workflow = is_workflow_exported(known.state)
     while known.state.answer is None and known.state.request_hash in ("", request_hash):  # again after a lost write
         answer = Answer(
             request_id=request_id,
             status=AnswerStatus.FAILED,
             text=f"The request is invalid. {reason}",
-            reason=reason,
-            gaps=(reason,),
+            reason=str(reason),
+            gaps=(str(reason),),
+            trace_id=trace.trace_id,
             request_hash=request_hash,
         )
         if await known.compare_and_set(answer, term=known.state.term):
             _log_written(answer)
+            with bus.tracing.under(trace):
+                if not has_workflow:
+                    export_workflow(bus, delivery, trace, known.state)
+                export_answer(bus, delivery, answer, error_type(reason))
 
 
 async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
     """The text, with the model if it is needed and there is time; otherwise the plain merge."""
     seconds = owner.deadline - owner.now() - WRITE_SECONDS
-    with telemetry.span("compose", telemetry.SpanKind.INTERNAL, {"muster.request": owner.request_id}):
+    with step_span(owner, "compose"):
         plain = merge(owner.state, step.reason)
         if seconds <= 0 or step.is_plain or len(plain.made_of) < 2:
             return plain  # nothing for a model to do: no slot is waited for
@@ -120,7 +135,7 @@ def _final(owner: Owner, step: GiveAnswer, draft: Draft) -> Answer:
         usage=state.usage + draft.usage + owner.spent,
         seconds=round(owner.now() - owner.delivery.time, 3),
         sequential_seconds=round(sum(outcome.seconds for outcome in outcomes), 3),
-        trace_id=telemetry.current_trace_id(owner.delivery.headers, owner.request_id),
+        trace_id=owner.trace.trace_id,
         model=owner.resources.model.name,
         request_hash=owner.request_hash,
     )

@@ -5,13 +5,13 @@ import logging
 from collections.abc import Coroutine
 from functools import partial
 
-from muster_bus import telemetry
 from muster_bus.publish import Outgoing, Stored
 from muster_protocol.errors import Invalid, Retryable, Terminal
 from muster_protocol.fold import Attempt, TaskState
 from muster_protocol.messages import Dispatch, Dispatched, Failure, Reserved, Task
 from muster_supervisor.decide import DispatchTasks
 from muster_supervisor.owner import Owner
+from muster_supervisor.spans import publish_span
 from muster_supervisor.steps.expire import fail_attempt
 
 log = logging.getLogger("muster.supervisor")
@@ -22,6 +22,9 @@ LARGE_RETRY_SECONDS = 1.0  # before a large message is tried again that the obje
 
 async def dispatch(owner: Owner, step: DispatchTasks) -> None:
     """Reserve the attempts, then publish those that the fold gives us."""
+    if owner.is_workflow_new:
+        owner.is_workflow_new = False
+        await owner.bus.tracing.exported()  # what hangs under a span that nobody has would be an orphan
     sequence = await owner.append(Reserved(attempts=step.attempts))
     owner.check()
     reserved = [(owner.state.tasks[r.task_id], r.attempt) for r in step.attempts]
@@ -54,8 +57,12 @@ async def publish(owner: Owner, attempts: list[tuple[TaskState, Attempt]]) -> No
 
 async def _stored(owner: Owner, outgoing: list[tuple[TaskState, Attempt, Outgoing]]) -> list[Stored | None]:
     """Store all at once; if the broker refuses one for good, each by itself, so that only its own attempt fails."""
+    messages = [message for _, _, message in outgoing]
+    if not messages:
+        return []
     try:
-        return list(await owner.bus.store_all([message for _, _, message in outgoing]))
+        with publish_span(owner, messages):
+            return list(await owner.bus.store_all(messages))
     except Terminal as reason:
         log.warning("… request %s: the broker refuses one of %d tasks: %s", owner.request_id, len(outgoing), reason)
     stored: list[Stored | None] = []  # the broker drops those that are stored already: they have the same message id
@@ -120,13 +127,9 @@ async def _publish_later(owner: Owner, task: TaskState, attempt: Attempt) -> Non
 
 
 async def _outgoing(owner: Owner, task: TaskState, attempt: Attempt) -> Outgoing:
+    """The message of one attempt. Its parent is the workflow span, which outlives whoever publishes."""
     message, origin = _task(owner, task, attempt), owner.bus.origin(owner.request_id)
-    if not telemetry.is_recording():
-        return await owner.bus.outgoing(message, origin, owner.log.carrier)
-    subject = message.subject_for(origin)
-    attributes = telemetry.attributes_of("publish", subject, owner.request_id)
-    with telemetry.span(telemetry.name_of("publish", subject), telemetry.SpanKind.PRODUCER, attributes):
-        return await owner.bus.outgoing(message, origin, owner.log.carrier)
+    return await owner.bus.outgoing(message, origin, owner.log.carrier)
 
 
 def _task(owner: Owner, task: TaskState, attempt: Attempt) -> Task:

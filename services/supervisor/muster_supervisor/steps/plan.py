@@ -7,11 +7,13 @@ import asyncio
 import logging
 from contextlib import AbstractAsyncContextManager, nullcontext
 
-from muster_bus import telemetry
+from muster_bus.tracing import names
+from muster_bus.tracing.tracing import error_type
 from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages import PlanRecorded, Usage
 from muster_supervisor.owner import Owner
 from muster_supervisor.planner import Unplannable, make_plan
+from muster_supervisor.spans import plan_span
 from muster_supervisor.steps.answer import refuse
 
 log = logging.getLogger("muster.supervisor")
@@ -23,19 +25,21 @@ async def plan(owner: Owner) -> None:
     """Make the plan and record it, unless the log has one by then."""
     request, team, model = owner.request, owner.resources.team, owner.resources.model
     try:
-        with telemetry.span("plan", telemetry.SpanKind.INTERNAL, {"gen_ai.operation.name": "plan"}):
+        with plan_span(owner) as span:
             async with asyncio.timeout(owner.seconds_left()), _model_slot(owner):
                 planned, usage, warnings = await make_plan(request, team, model)
+            if span is not None:
+                span.set_attribute(names.TASKS, len(planned.tasks))
     except (TimeoutError, Retryable) as error:
         await _pause(owner, "planning is tried again", error)
         return
     except MusterError as error:
         owner.spent += error.usage if isinstance(error, Unplannable) else Usage()
-        await refuse(owner, str(error))
+        await refuse(owner, str(error), error_type(error))
         return
     except Exception as error:
         log.exception("… request %s: planning failed", owner.request_id)
-        await refuse(owner, f"no plan could be made: {error!r}")
+        await refuse(owner, f"no plan could be made: {error!r}", error_type(error))
         return
     plan_entry = PlanRecorded(
         plan=planned,
@@ -64,7 +68,7 @@ async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
             await _pause(owner, "the plan is not stored yet", error)
         except Invalid as error:
             owner.spent += plan_entry.usage
-            await refuse(owner, f"the plan cannot be stored: {error}")
+            await refuse(owner, f"the plan cannot be stored: {error}", "invalid")
 
 
 def _is_wanted(owner: Owner) -> bool:

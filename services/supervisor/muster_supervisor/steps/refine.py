@@ -8,6 +8,7 @@ from muster_agent.models.retry import ask_with_retry
 from muster_protocol.messages import Revision, Usage
 from muster_supervisor.decide import Refine
 from muster_supervisor.owner import Owner
+from muster_supervisor.spans import refine_span
 
 log = logging.getLogger("muster.supervisor")
 
@@ -22,7 +23,8 @@ def start_refining(owner: Owner, step: Refine) -> None:
 
 async def _refine(owner: Owner, step: Refine) -> None:
     try:
-        await _revise(owner, step)
+        with refine_span(owner, step.attempt_id, step.not_before - owner.now()):
+            await _revise(owner, step)
     finally:
         owner.refining.discard(step.attempt_id.task_id)
         owner.log.wake()

@@ -1,0 +1,128 @@
+"""Every span, attribute and event that Muster writes, and the convention that each of them follows.
+
+A span's name begins with a verb of its convention and ends with a word of which there are few, such as a role or a
+team: ids stand in attributes. Names of the conventions for messaging and for generative AI are copied here, since the
+latter are still being developed and their Python constants are marked as moved. What they have no name for begins
+with `muster.`. `SPANS` says which span may have which kind and which attributes it always has; the tests hold every
+exported span to it.
+"""
+
+import re
+from dataclasses import dataclass
+
+from opentelemetry.trace import SpanKind
+
+from muster_protocol.subjects import template_of
+
+# general
+ERROR_TYPE = "error.type"
+SERVER_ADDRESS, SERVER_PORT = "server.address", "server.port"
+# messaging
+SYSTEM = "messaging.system"
+OPERATION_NAME, OPERATION_TYPE = "messaging.operation.name", "messaging.operation.type"
+DESTINATION, DESTINATION_TEMPLATE = "messaging.destination.name", "messaging.destination.template"
+MESSAGE_ID, CONVERSATION_ID = "messaging.message.id", "messaging.message.conversation_id"
+BATCH_COUNT, CONSUMER_GROUP = "messaging.batch.message_count", "messaging.consumer.group.name"
+# generative AI
+OPERATION = "gen_ai.operation.name"
+WORKFLOW, AGENT = "gen_ai.workflow.name", "gen_ai.agent.name"
+PROVIDER = "gen_ai.provider.name"
+MODEL, MAX_TOKENS = "gen_ai.request.model", "gen_ai.request.max_tokens"
+INPUT_TOKENS, OUTPUT_TOKENS = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
+FINISH_REASONS = "gen_ai.response.finish_reasons"
+TOOL, TOOL_TYPE, TOOL_CALL_ID = "gen_ai.tool.name", "gen_ai.tool.type", "gen_ai.tool.call.id"
+INPUT_MESSAGES, OUTPUT_MESSAGES = "gen_ai.input.messages", "gen_ai.output.messages"
+TOOL_ARGUMENTS, TOOL_RESULT = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"
+# ours
+REQUEST_ID, DELIVERY, PREVIOUS_OWNER = "muster.request.id", "muster.delivery", "muster.previous_owner"
+TASK_ID, ATTEMPT, DESCRIPTION, TAG = (
+    "muster.task.id",
+    "muster.task.attempt",
+    "muster.task.description",
+    "muster.task.tag",
+)
+DEPENDENCIES, WAITED_FOR = "muster.task.dependencies", "muster.task.waited_for"
+TASKS, FINDINGS = "muster.plan.tasks", "muster.plan.findings"
+STATUS, SECONDS, USD = "muster.status", "muster.seconds", "muster.cost.usd"
+REASON = "muster.reason"
+
+CONTENT = (INPUT_MESSAGES, OUTPUT_MESSAGES, TOOL_ARGUMENTS, TOOL_RESULT)  # written with MUSTER_TRACE_CONTENT=1 alone
+
+# span events: what a span waited for, or what happened to it
+QUEUED = "queued"  # between the reservation of an attempt and its start
+BACK_OFF = "back-off"  # before the next attempt
+RETRY = "retry"  # a model was busy or limited: the wait before the next call
+BROKER_AWAY, BROKER_BACK = "broker away", "broker back"
+REDELIVERED = "redelivered"
+PAUSED = "paused"  # the process or its event loop stood still
+LEASE_LOST = "lease lost"
+HANDED_BACK, STOPPED = "handed back", "stopped"
+EVENTS = (
+    *(QUEUED, BACK_OFF, RETRY, BROKER_AWAY, BROKER_BACK, REDELIVERED, PAUSED, LEASE_LOST, HANDED_BACK, STOPPED),
+    "exception",  # OpenTelemetry's own
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SpanRule:
+    """How spans of one kind of work look."""
+
+    name: str  # a pattern
+    kinds: tuple[SpanKind, ...]
+    required: tuple[str, ...]
+    convention: str
+
+    def fits(self, name: str) -> bool:
+        return re.fullmatch(self.name, name) is not None
+
+
+_MESSAGE = (SYSTEM, OPERATION_NAME, OPERATION_TYPE, DESTINATION_TEMPLATE, CONVERSATION_ID, SERVER_ADDRESS, SERVER_PORT)
+_TAKEN = (*_MESSAGE, DESTINATION, CONSUMER_GROUP, REQUEST_ID)
+GEN_AI = "https://github.com/open-telemetry/semantic-conventions-genai"
+MESSAGING = "https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/"
+HTTP = "https://opentelemetry.io/docs/specs/semconv/http/http-spans/"
+INTERNAL, CONSUMER, PRODUCER, CLIENT = SpanKind.INTERNAL, SpanKind.CONSUMER, SpanKind.PRODUCER, SpanKind.CLIENT
+
+SPANS = (
+    # What takes a message is a consumer also where it is a workflow or an agent, which by themselves would be internal.
+    SpanRule(r"invoke_workflow \S+", (CONSUMER,), (OPERATION, WORKFLOW, *_TAKEN), f"{GEN_AI} and {MESSAGING}"),
+    SpanRule(
+        r"invoke_agent \S+",
+        (CONSUMER,),
+        (OPERATION, AGENT, *_TAKEN, MESSAGE_ID, TASK_ID, ATTEMPT, DELIVERY, DESCRIPTION, TAG),
+        f"{GEN_AI} and {MESSAGING}",
+    ),
+    SpanRule(r"publish requests\.\{team\}", (PRODUCER,), (*_MESSAGE, DESTINATION, REQUEST_ID), MESSAGING),
+    SpanRule(r"publish tasks", (PRODUCER,), (*_MESSAGE, BATCH_COUNT, REQUEST_ID), MESSAGING),
+    SpanRule(r"plan \S+", (INTERNAL,), (OPERATION, AGENT, REQUEST_ID), GEN_AI),
+    SpanRule(r"chat .+", (CLIENT, INTERNAL), (OPERATION, PROVIDER, MODEL, MAX_TOKENS), GEN_AI),
+    SpanRule(r"execute_tool \S+", (INTERNAL,), (OPERATION, TOOL, TOOL_TYPE, TOOL_CALL_ID), GEN_AI),
+    SpanRule(r"lint", (INTERNAL,), (FINDINGS,), "ours"),
+    SpanRule(r"refine \S+", (INTERNAL,), (REQUEST_ID, TASK_ID, ATTEMPT), "ours"),
+    SpanRule(r"compose", (INTERNAL,), (REQUEST_ID,), "ours"),
+    SpanRule(r"take over", (INTERNAL,), (REQUEST_ID, DELIVERY, PREVIOUS_OWNER), "ours"),
+    SpanRule(
+        r"answer (done|partial|failed|cancelled)",
+        (INTERNAL,),
+        (REQUEST_ID, STATUS, SECONDS, INPUT_TOKENS, OUTPUT_TOKENS, USD),
+        "ours",
+    ),
+    SpanRule(r"(GET|POST) /\S*", (SpanKind.SERVER,), ("http.request.method",), HTTP),
+)
+
+
+def publish_name(subject: str) -> str:
+    """The name of a span that publishes one message, such as `publish requests.{team}`."""
+    return f"publish {template_of(subject)}"
+
+
+def messaging(operation: str, subject: str, request_id: str) -> dict[str, str]:
+    """What every span about messages says, whatever the message."""
+    return {
+        SYSTEM: "nats",
+        OPERATION_NAME: operation,
+        OPERATION_TYPE: "send" if operation == "publish" else "process",
+        DESTINATION_TEMPLATE: template_of(subject),
+        CONVERSATION_ID: request_id,
+        REQUEST_ID: request_id,
+    }

@@ -1,0 +1,128 @@
+"""The spans of a request as its owner writes them: the workflow span once, everything else directly under it.
+
+The workflow span is exported when the request is first taken, before anything can hang under it. Its ids are computed
+from the request's id, so that a supervisor that takes over goes on under the same span. What is known only at the end
+(status, duration, cost) stands in its child `answer <status>`, which whoever answers writes.
+"""
+
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
+
+from opentelemetry.trace import Span, SpanKind
+
+from muster_bus.connection import Bus
+from muster_bus.lease import Delivery
+from muster_bus.publish import Outgoing
+from muster_bus.tracing import names
+from muster_bus.tracing.context import RequestTrace
+from muster_bus.tracing.tracing import event, fail
+from muster_protocol.attempt_id import AttemptId
+from muster_protocol.fold import RequestState
+from muster_protocol.messages import Answer, AnswerStatus
+from muster_protocol.subjects import last_token
+from muster_supervisor.owner import Owner
+
+
+def is_workflow_exported(state: RequestState) -> bool:
+    """Whether the log shows that an earlier owner has exported the workflow span.
+
+    Tasks are reserved after that, and a hand-back ends in an orderly exit. Whoever died before did it or did it not:
+    then it is exported again, with the same ids and the same content.
+    """
+    has_handed_back = state.term > 0 and state.owner is None
+    return has_handed_back or any(task.attempts for task in state.tasks.values())
+
+
+def export_workflow(bus: Bus, delivery: Delivery, request: RequestTrace, state: RequestState) -> None:
+    """Export the span that everything about this request hangs under; its end is the time of the first entry."""
+    if not bus.tracing.is_on:
+        return
+    team = last_token(delivery.subject)
+    attributes = {
+        names.OPERATION: "invoke_workflow",
+        names.WORKFLOW: team,
+        **names.messaging("process", delivery.subject, state.request_id),
+        names.DESTINATION: delivery.subject,
+        names.CONSUMER_GROUP: delivery.consumer,
+        names.MESSAGE_ID: state.request_id,
+        **bus.server,
+    }
+    times = (delivery.time, state.started_at)
+    bus.tracing.export_workflow(request, f"invoke_workflow {team}", attributes, times)
+
+
+def step_span(owner: Owner, name: str, **more: str | int) -> AbstractContextManager[Span | None]:
+    """One step of the owner, such as `compose`."""
+    return owner.bus.tracing.span(name, {names.REQUEST_ID: owner.request_id, **more})
+
+
+def plan_span(owner: Owner) -> AbstractContextManager[Span | None]:
+    team = owner.resources.team.team
+    attributes = {names.OPERATION: "plan", names.AGENT: team, names.REQUEST_ID: owner.request_id}
+    return owner.bus.tracing.span(f"plan {team}", attributes)
+
+
+def refine_span(owner: Owner, attempt_id: AttemptId, wait_seconds: float) -> AbstractContextManager[Span | None]:
+    """A new description for a failed task; the next attempt is not made before its back-off is over."""
+
+    @contextmanager
+    def opened() -> Generator[Span | None]:
+        request_id, task_id, attempt = attempt_id
+        attributes = {names.REQUEST_ID: request_id, names.TASK_ID: task_id, names.ATTEMPT: attempt}
+        with owner.bus.tracing.span(f"refine {task_id}", attributes) as span:
+            event(names.BACK_OFF, {names.SECONDS: round(wait_seconds, 3)})
+            yield span
+
+    return opened()
+
+
+def publish_span(owner: Owner, outgoing: list[Outgoing]) -> AbstractContextManager[Span | None]:
+    """From sending a batch of tasks to the broker's last acknowledgement; preparing them is not in it."""
+    if not owner.bus.tracing.is_on:
+        return owner.bus.tracing.span("", {})
+    subjects = {subject for subject, _, _ in outgoing}
+    attributes: dict[str, str | int] = {
+        **names.messaging("publish", next(iter(subjects)), owner.request_id),
+        names.BATCH_COUNT: len(outgoing),
+        **owner.bus.server,
+    }
+    if len(subjects) == 1:
+        attributes[names.DESTINATION] = subjects.pop()
+    return owner.bus.tracing.span("publish tasks", attributes, SpanKind.PRODUCER)
+
+
+def take_over_span(owner: Owner, lost_seconds: float) -> AbstractContextManager[Span | None]:
+    """The request goes on here after an earlier owner, which may be this process itself after a pause."""
+
+    @contextmanager
+    def opened() -> Generator[Span | None]:
+        previous = {names.DELIVERY: owner.delivery.number, names.PREVIOUS_OWNER: owner.state.owner or "handed back"}
+        with step_span(owner, "take over", **previous) as span:
+            if lost_seconds:
+                event(names.LEASE_LOST, {names.SECONDS: round(lost_seconds, 3)})
+            yield span
+
+    return opened()
+
+
+def export_answer(bus: Bus, delivery: Delivery, answer: Answer, error_class: str) -> None:
+    """What the request came to, from the time at which it was stored until now."""
+    attributes = {
+        names.REQUEST_ID: answer.request_id,
+        names.STATUS: answer.status.value,
+        names.SECONDS: answer.seconds,
+        names.INPUT_TOKENS: answer.usage.input_tokens,
+        names.OUTPUT_TOKENS: answer.usage.output_tokens,
+        names.USD: answer.usage.usd,
+    }
+    with bus.tracing.span(f"answer {answer.status.value}", attributes, began=delivery.time) as span:
+        if answer.status is AnswerStatus.FAILED:
+            fail(span, error_class, next(iter(answer.gaps), ""))
+
+
+def error_class_of_tasks(state: RequestState) -> str:
+    """The class of the first failure that ended a task: why a request failed that nothing else ended."""
+    for task in state.tasks.values():
+        if task.result is not None and task.result.error is not None:
+            return task.result.error.error_class
+    return "logic"

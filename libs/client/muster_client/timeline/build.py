@@ -188,8 +188,8 @@ def _totals(whole: Step, steps: tuple[Step, ...], state: RequestState, end: floa
     queued = [step.until(end) - step.begin for step in steps if step.what is What.QUEUED]
     return Totals(
         wall_seconds=whole.until(end) - whole.begin,
-        work_seconds=sum(task.seconds for task in state.tasks.values()),
-        queue_seconds=sum(queued),
+        work_seconds=sum((task.seconds for task in state.tasks.values()), 0.0),
+        queue_seconds=sum(queued, 0.0),
         tasks=len(state.tasks),
         done=phases.count(TaskPhase.DONE),
         failed=phases.count(TaskPhase.FAILED),
@@ -202,5 +202,5 @@ def _totals(whole: Step, steps: tuple[Step, ...], state: RequestState, end: floa
         uncounted=statuses.count(StepStatus.UNCOUNTED),
         tool_calls=kinds.count(What.TOOL),
         tokens=sum(step.tokens for step in steps),
-        usd=sum(step.usd for step in steps),
+        usd=sum((step.usd for step in steps), 0.0),
     )

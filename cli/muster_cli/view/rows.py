@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from muster_cli.view.bars import Ink, Part
-from muster_cli.view.board import name_of
+from muster_cli.view.board import name_of, place_of
 from muster_cli.view.plain import plain
 from muster_client.timeline import Step, StepStatus, Timeline, What
 
@@ -17,6 +17,7 @@ MARKS: Mapping[StepStatus, tuple[str, str]] = {
     StepStatus.LOST: ("✗", "red"),
     StepStatus.UNCOUNTED: ("≈", "dim"),
 }
+PARTIAL = ("◑", "yellow")
 _EVENT_MARKS = {
     What.TAKE_OVER: ("⇄", "yellow"),
     What.HAND_BACK: ("↩", "yellow"),
@@ -64,17 +65,16 @@ def rows_of(timeline: Timeline, *, is_whole: bool = False) -> list[Row]:
 
 
 def _request_row(step: Step, now: float) -> Row:
-    mark = _EVENT_MARKS.get(step.what) or MARKS[step.status]
-    if step.what is What.QUEUED and step.status is StepStatus.OPEN:
-        mark = _WAITING_MARK
     who = plain(f"supervisor-{step.worker}") if step.worker else ""
     label, reason, ink = step.what.value, "", Ink.CRITICAL if step.is_critical else Ink.WORK  # the heading says why
+    mark = _WAITING_MARK if step.what is What.QUEUED and step.status is StepStatus.OPEN else _mark(step)
     match step.what:
         case What.PLAN:
             plan = step.details.get("plan")
             label = f"plan: {_tasks(len(plan['tasks']))}" if plan else "plan"
         case What.ANSWER:
-            label = f"answer: {step.details['status']}" if "status" in step.details else "answer"
+            status = step.details.get("status")
+            label, mark = f"answer: {status}" if status else "answer", PARTIAL if status == "partial" else mark
         case What.QUEUED:
             ink = Ink.WAITING
         case What.TAKE_OVER:
@@ -86,7 +86,11 @@ def _request_row(step: Step, now: float) -> Row:
             who, reason = plain(str(step.details.get("by", ""))), str(step.details.get("reason", ""))
         case _:
             pass
-    return _row(step, now, label=label, who=who, mark=mark, ink=ink, reason=reason)
+    return replace(_row(step, now, label, who, ink, reason), mark=mark)
+
+
+def _mark(step: Step) -> tuple[str, str]:
+    return _EVENT_MARKS.get(step.what) or MARKS[step.status]
 
 
 def _task_rows(steps: list[Step], now: float, *, is_whole: bool) -> list[Row]:
@@ -109,8 +113,7 @@ def _task_rows(steps: list[Step], now: float, *, is_whole: bool) -> list[Row]:
             rows.append(replace(row, reason="the same again") if is_repeated else row)
             waits, reason = [], row.reason
         elif step.what is What.CONFLICT:
-            label, mark = f"{step.task} conflict", _EVENT_MARKS[What.CONFLICT]
-            rows.append(_row(step, now, label=label, who="", mark=mark, ink=Ink.MOMENT, reason=_sides(step)))
+            rows.append(_row(step, now, f"{step.task} conflict", "", Ink.MOMENT, _sides(step)))
     if waits:
         rows.append(_waiting_row(waits, now))
     return rows
@@ -124,10 +127,10 @@ def _attempt_row(step: Step, waits: list[Step], tools: list[Row], now: float) ->
     elif step.status is StepStatus.UNCOUNTED:
         reason = f"not counted: {reason}"
     elif step.error_class:
-        reason = f"{step.error_class}: {reason}"
+        reason = f"{step.error_class}: {plain(reason)}{place_of(step.details.get('stack'))}"
     elif step.status is StepStatus.HANDED_BACK:
         reason = "handed back: its worker stopped"
-    row = _row(step, now, label=_label(step), who=_who(step), mark=MARKS[step.status], ink=ink, reason=reason)
+    row = _row(step, now, _label(step), _who(step), ink, reason)
     begin = min([wait.begin for wait in waits], default=step.begin)
     row.parts[:0] = [Part(begin, step.begin, Ink.WAITING)] if waits and begin < step.begin else []
     row.tools.extend(tools)
@@ -163,7 +166,7 @@ def _waiting_row(waits: list[Step], now: float) -> Row:
 def _tool_row(step: Step, now: float) -> Row:
     arguments = plain(str(step.details.get("arguments", "")), 120)
     label = plain(str(step.details.get("tool", "")), 60)
-    return _row(step, now, label=label, who=arguments, mark=MARKS[step.status], ink=Ink.WORK, reason=step.error)
+    return _row(step, now, label, arguments, Ink.WORK, step.error)
 
 
 def _grouped(calls: list[Row]) -> list[Row]:
@@ -185,12 +188,12 @@ def _together(calls: list[Row]) -> Row:
     )
 
 
-def _row(step: Step, now: float, *, label: str, who: str, mark: tuple[str, str], ink: Ink, reason: str = "") -> Row:
+def _row(step: Step, now: float, label: str, who: str, ink: Ink, reason: str) -> Row:
     end = step.until(now)
     return Row(
         label,
         who,
-        mark,
+        _mark(step),
         step.begin,
         end,
         [Part(step.begin, end, ink)],
@@ -203,7 +206,9 @@ def _row(step: Step, now: float, *, label: str, who: str, mark: tuple[str, str],
 
 
 def _label(step: Step) -> str:
-    return step.task if step.attempt == 1 else f"{step.task} #{step.attempt}"
+    """The task, the number of a further attempt, and whether the same attempt was delivered before."""
+    again = " again" if step.delivery > 1 else ""
+    return f"{step.task}{again}" if step.attempt == 1 else f"{step.task} #{step.attempt}{again}"
 
 
 def _who(step: Step) -> str:

@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from muster_cli.view.plain import duration, plain
-from muster_cli.view.rows import MARKS
+from muster_cli.view.rows import MARKS, PARTIAL
 from muster_client.timeline import StepStatus, Timeline
 from muster_protocol.fold import TaskPhase
 from muster_protocol.status import RequestStatus
@@ -16,7 +16,7 @@ PATH_NAMES = 8  # names of the critical path; of a longer one the first and the 
 NAMED = 5  # tasks that were skipped
 _MARKS = {
     RequestStatus.DONE: MARKS[StepStatus.DONE],
-    RequestStatus.PARTIAL: ("◑", "yellow"),
+    RequestStatus.PARTIAL: PARTIAL,
     RequestStatus.FAILED: MARKS[StepStatus.FAILED],
     RequestStatus.CANCELLED: MARKS[StepStatus.CANCELLED],
 }

@@ -88,7 +88,8 @@ def _lines(row: Row, columns: Columns) -> list[RenderableType]:
 def _row_line(row: Row, name: str, who: str, columns: Columns, *, is_faint: bool = False) -> Text:
     style = "dim" if is_faint else row.mark[1]
     scale = columns.scale
-    times = [offset(row.begin - scale.begin, scale.seconds), "" if row.is_waiting else duration(row.took)]
+    has_no_time = row.is_waiting or row.parts[-1].ink is Ink.MOMENT
+    times = [offset(row.begin - scale.begin, scale.seconds), "" if has_no_time else duration(row.took)]
     if columns.has_waited:
         times.insert(1, duration(row.waited) if row.waited >= 0.0005 else "")
     label = Text(fit(name, columns.label), "dim" if is_faint else "bold" if row.is_critical else "")

@@ -123,7 +123,7 @@ async def test_the_comparison_with_jaeger_says_what_is_missing_and_ends_with_its
     request = await muster.submit([{"id": "a"}])
     await muster.answer(request)
     trace_id = trace_id_of(request)
-    about = {"muster.task.id": "a", "muster.attempt": 1, "muster.delivery": 1}
+    about = {"muster.task.id": "a", "muster.task.attempt": 1, "muster.delivery": 1}
     spans = [
         SpanOf("invoke_workflow default", "01"),
         SpanOf("plan default", "02", "01"),

@@ -9,8 +9,6 @@ from muster_cli.jaeger import names
 from muster_cli.jaeger.fetch import Span
 from muster_client.timeline import Step, StepStatus, Timeline, What
 
-_WITHOUT_SPAN = (StepStatus.OPEN, StepStatus.LOST)  # a span is exported at its end, by a process that lives
-
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -126,8 +124,15 @@ def _called(step: Step) -> str:
 
 
 def _excuse(step: Step) -> str:
+    """Why a run may have no span: it is exported at its end, by a process that lives and ran the role."""
     if step.status is StepStatus.LOST:
         return "its worker died before it could export it"
     if step.status is StepStatus.OPEN:
         return "it goes on"
+    if step.status is StepStatus.CANCELLED and "output" not in step.details:
+        return "it was stopped, or its worker died"
+    if step.details.get("reported_by") == "supervisor":
+        return "its worker gave no result in time"
+    if step.error_class == "poison" or (step.status is StepStatus.HANDED_BACK and step.begin == step.end):
+        return "it was not run"
     return ""

@@ -41,7 +41,7 @@ async def fetch_spans(url: str, trace_id: str) -> list[Span] | None:
         if error.code == HTTPStatus.NOT_FOUND and _is_jaegers(error):
             return None
         raise JaegerAway(f"{address} answers {error.code} {error.reason}; {_WAY_OUT}") from None
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         raise JaegerAway(f"no Jaeger answers at {url} ({reason}); {_WAY_OUT}") from None
     try:

@@ -7,7 +7,7 @@ ANSWER = "answer"  # followed by the status
 TOOL = "execute_tool"  # followed by the tool's name
 
 TASK_ID = "muster.task.id"
-ATTEMPT_NUMBER = "muster.attempt"
+ATTEMPT_NUMBER = "muster.task.attempt"
 DELIVERY = "muster.delivery"
-REQUEST_ID = "messaging.message.conversation_id"
+REQUEST_ID = "muster.request.id"
 SERVICE = "service.name"

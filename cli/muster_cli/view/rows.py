@@ -223,8 +223,8 @@ def _tasks(count: int) -> str:
 
 
 def _sides(step: Step) -> str:
-    sides = [str(step.details[name]) for name in ("first", "second") if name in step.details]
-    return f"{step.error}: {' and '.join(sides)}" if sides else step.error
+    sides = " and ".join(str(side) for name in ("first", "second") if (side := step.details.get(name)))
+    return f"{step.error}: {sides}" if sides else step.error
 
 
 def chosen(rows: Iterable[Row], limit: int) -> tuple[list[Row], int]:

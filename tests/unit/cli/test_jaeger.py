@@ -25,8 +25,8 @@ def attempt(
 ) -> SpanOf:
     attributes = {
         "muster.task.id": task_id,
-        "muster.attempt": number,
-        "messaging.message.conversation_id": request,
+        "muster.task.attempt": number,
+        "muster.request.id": request,
         **({} if delivery is None else {"muster.delivery": delivery}),
     }
     return SpanOf("invoke_agent work", span_id, parent, "muster-worker", attributes)
@@ -125,6 +125,22 @@ async def test_the_run_of_a_worker_that_died_may_lack_its_span():
     assert "(worker-dead as work): its worker died before it could export it" in said(comparison)
 
 
+async def test_an_attempt_that_its_supervisor_gave_up_may_lack_its_span():
+    log = planned(task("a", max_attempts=1))
+    log.own(reserved(("a", 1)))
+    log.own(failure("a").model_copy(update={"worker": ""}))
+    log.own(answer())
+    said_start = Started(
+        request_id=REQUEST, task_id="a", attempt=1, worker="w1", role="work", delivery=1, task_sequence=7
+    )
+    found = timeline(REQUEST, log.entries, [StoredEvent(START, "worker/w1", said_start)], now=START + 100)
+
+    comparison = await compared(trace_of(*WHOLE[:2], WHOLE[-1]), found)
+
+    assert comparison.is_complete
+    assert "(worker-w1 as work): its worker gave no result in time" in said(comparison)
+
+
 async def test_two_roots_and_an_orphan_are_not_one_tree():
     spans = [*WHOLE, SpanOf("invoke_workflow default", "0a"), SpanOf("chat offline", "0b", "ff")]
 
@@ -160,6 +176,12 @@ async def test_a_trace_that_jaeger_does_not_know_lacks_everything_and_says_why_t
 async def test_what_is_not_jaegers_answer_is_an_error_that_names_the_address_and_the_way_out(reply: Reply):
     with pytest.raises(JaegerAway, match=r"http://127\.0\.0\.1:\d+/api/v3/traces/.*--jaeger http"):
         await compared(reply)
+
+
+@pytest.mark.parametrize("url", ["http://", "http://a b", f"http://{'x' * 70}", "http://127.0.0.1:99999"])
+async def test_an_address_that_is_none_is_an_error_as_well(url: str):
+    with pytest.raises(JaegerAway, match="no Jaeger answers at"):
+        await fetch_spans(url, TRACE)
 
 
 async def test_a_jaeger_that_is_not_there_is_an_error_that_names_the_address():

@@ -144,7 +144,12 @@ def _unended(
 
 def _ended_step(place: AttemptPlace, run: Run, ending: Ending, begin: float) -> Step:
     result, failure = ending.result, ending.result.error
-    details: dict[str, Any] = {"output": result.output, "seconds": result.seconds, "usage": result.usage.model_dump()}
+    details: dict[str, Any] = {
+        "output": result.output,
+        "seconds": result.seconds,
+        "usage": result.usage.model_dump(),
+        "reported_by": "worker" if result.worker else "supervisor",
+    }
     if failure is not None and failure.stack:
         details["stack"] = failure.stack
     return _step(

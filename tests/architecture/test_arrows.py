@@ -45,6 +45,11 @@ PURE = [
     "muster_supervisor.routing",
     "muster_supervisor.composing.merge",
     "muster_coordinator.conflicts",
+    *(
+        name
+        for name in MODULES
+        if name.startswith("muster_client.timeline.") and not name.endswith((".read", "__init__"))
+    ),
 ]
 STANDARD = {
     "abc",

@@ -11,6 +11,7 @@ COMMANDS: dict[str, str] = {
     "ask": "muster_cli.commands.ask:ask",
     "submit": "muster_cli.commands.submit:submit",
     "status": "muster_cli.commands.status:status",
+    "trace": "muster_cli.commands.trace:trace",
     "cancel": "muster_cli.commands.cancel:cancel",
     "reset": "muster_cli.commands.reset:reset",
     "provision": "muster_cli.commands.provision:provision",
@@ -23,7 +24,7 @@ COMMANDS: dict[str, str] = {
 EPILOG = """\
 exit codes: 0 done, 1 failed, 2 usage, 3 partial, 4 cancelled, 5 no broker, 130 stopped by Ctrl-C
 environment: MUSTER_NATS_URL, MUSTER_TEAM (team file), MUSTER_LOG (text|json|debug|quiet), MUSTER_HTTP_HOST,
-  MUSTER_HTTP_PORT, MUSTER_HEALTH_PORT, MUSTER_GRACE_SECONDS, MUSTER_JAEGER_URL (links to traces),
+  MUSTER_HTTP_PORT, MUSTER_HEALTH_PORT, MUSTER_GRACE_SECONDS, MUSTER_JAEGER_URL (where traces are seen),
   OTEL_EXPORTER_OTLP_ENDPOINT, ANTHROPIC_API_KEY
 
 start here: `muster demo`, or `muster up` and in another terminal `muster ask "…"`

@@ -1,4 +1,4 @@
-"""The arguments of what looks at requests and ends them: `status`, `cancel`."""
+"""The arguments of what looks at requests and ends them: `status`, `trace`, `cancel`."""
 
 from muster_cli.arguments.command import AddParser, add_command, add_json
 
@@ -7,6 +7,18 @@ def add_commands(add_parser: AddParser) -> None:
     status = add_command(add_parser, "status", "what is going on, or how one request stands and why")
     status.add_argument("id", nargs="?", metavar="ID", help="of a request")
     add_json(status)
+    trace = add_command(add_parser, "trace", "what happened in a request, step by step: a waterfall of its log")
+    trace.usage = "muster trace ID [-h] [--all] [--json] [--jaeger [URL]]"  # the id first: URL would take it
+    trace.add_argument("id", metavar="ID", help="of a request")
+    trace.add_argument("--all", action="store_true", help="every line, also of a very long request")
+    add_json(trace)
+    trace.add_argument(
+        "--jaeger",
+        nargs="?",
+        const="",
+        metavar="URL",
+        help="say what Jaeger lacks of it; default MUSTER_JAEGER_URL; exit code 1 if anything is missing",
+    )
     cancel = add_command(add_parser, "cancel", "end a request now; finished work is kept in its answer")
     cancel.add_argument("id", metavar="ID", help="of a request")
     cancel.add_argument("--reason", default="", help="what the answer says about it")

@@ -149,13 +149,17 @@ class Board:
 
 def failure_text(failure: Failure) -> str:
     """Why an attempt failed and where, on one line: `ConnectionError: no route (roles.py:12)`."""
-    frames = FRAME.findall(failure.stack or "")
+    return f"{_line(failure.message)}{place_of(failure.stack)}"
+
+
+def place_of(stack: str | None) -> str:
+    """The file and line of a failure, ` (roles.py:12)`; nothing without a stack."""
+    frames = FRAME.findall(stack or "")
     own = [frame for frame in frames if not any(library in frame[0] for library in LIBRARIES)]
-    text = _line(failure.message)
     if not frames:
-        return text
+        return ""
     path, line = (own or frames)[-1]
-    return f"{text} ({path.rpartition('/')[2]}:{line})"
+    return f" ({path.rpartition('/')[2]}:{line})"
 
 
 def _line(text: str) -> str:

@@ -1,6 +1,7 @@
 """Limits what an attempt may spend, by limiting the length of the model's next answer."""
 
 import json
+import time
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -28,6 +29,7 @@ class Meter:
     limit: Limit = Limit()
     usage: Usage = NOTHING
     tool_calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    began: float = field(default_factory=time.monotonic)  # the calls are placed from here on
 
 
 def within_budget(ask: Ask, model: Model, spent: Usage, limit: Limit) -> Ask:

@@ -1,6 +1,7 @@
 """The loop of a working role: ask the model, run the tools it calls, and ask again until it has an answer."""
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Mapping
 
@@ -13,6 +14,8 @@ from muster_agent.tools.tool import Tool, error_text
 from muster_protocol.errors import error_class_of
 
 MAX_TURNS = 10  # a model that needs more repeats itself
+MAX_CONTENT = 2000  # characters of a call's arguments, and of its output, that the result records
+MAX_WITH_CONTENT = 100  # calls that are recorded with both; of further ones only what happened
 ToolUsed = Callable[[str, float, str | None], None]
 
 
@@ -52,6 +55,27 @@ async def _use(call: ToolCall, tools: Mapping[str, Tool], meter: Meter, tool_use
             text = error
         used(span, text, error_class)
     seconds = time.monotonic() - started
-    meter.tool_calls.append({"tool": call.name, "seconds": round(seconds, 4), "error": error})
+    _record(call, text, error, (started, seconds), meter)
     tool_used(call.name, seconds, error)
     return ToolOutput(call.id, text, is_error=error is not None)
+
+
+def _record(call: ToolCall, output: str, error: str | None, when: tuple[float, float], meter: Meter) -> None:
+    """Note a call for the result: what was called and when, and its content as far as there is room."""
+    started, seconds = when
+    recorded: dict[str, object] = {
+        "tool": _encodable(call.name),
+        "at": round(max(0.0, started - meter.began), 4),
+        "seconds": round(seconds, 4),
+        "error": None if error is None else _encodable(error[:MAX_CONTENT]),
+    }
+    if len(meter.tool_calls) < MAX_WITH_CONTENT:
+        arguments = json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
+        recorded["arguments"] = _encodable(arguments[:MAX_CONTENT])
+        recorded["output"] = None if error is not None else _encodable(output[:MAX_CONTENT])
+        recorded["cut"] = max(len(arguments), len(output)) > MAX_CONTENT
+    meter.tool_calls.append(recorded)
+
+
+def _encodable(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()  # a tool may read what is not Unicode

@@ -21,6 +21,8 @@ from muster_bus.publish import NoStream
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import OFF, Tracing, application_tracer
 from muster_client.follow import Following, Update
+from muster_client.timeline import Timeline
+from muster_client.timeline.read import read_timeline
 from muster_client.view import RequestView, view
 from muster_protocol import headers as h
 from muster_protocol import subjects
@@ -153,6 +155,10 @@ class Client:
     async def view(self, request_id: str) -> RequestView:
         """How the request and its tasks stand now, each with a status and a reason."""
         return await view(self.bus, subjects.as_id(request_id))
+
+    async def timeline(self, request_id: str) -> Timeline:
+        """What has happened to the request so far, step by step."""
+        return await read_timeline(self.bus, subjects.as_id(request_id))
 
     async def cancel(self, request_id: str, reason: str = "") -> None:
         """Ask the owner to end the request now; returns when that is kept."""

@@ -6,7 +6,7 @@ import pytest
 
 from muster_agent.budget import Limit, Meter, within_budget
 from muster_agent.errors import KeyRefused, ModelAway, OutOfBudget, Unfinished
-from muster_agent.loop import MAX_TURNS, work
+from muster_agent.loop import MAX_CONTENT, MAX_TURNS, MAX_WITH_CONTENT, work
 from muster_agent.models.choose import api_key, choose_model
 from muster_agent.models.port import NOTHING, Ask, ComposeBrief, PlanBrief, Price, Reply, RoleCard, ToolCall, WorkBrief
 from muster_agent.models.prompts import prompt
@@ -14,7 +14,7 @@ from muster_agent.models.retry import ask_with_retry
 from muster_agent.models.scripted import Scripted
 from muster_agent.tools.tool import Tool, tool_of
 from muster_protocol.errors import Invalid, Misconfigured
-from muster_protocol.messages import Usage
+from muster_protocol.messages import Result, ResultStatus, Usage
 
 USED = Usage(input_tokens=400, output_tokens=100, usd=0.01, model_calls=1)
 PRICE = Price(input=1, output=10)
@@ -63,6 +63,52 @@ async def test_the_error_of_a_tool_goes_to_the_model():
     assert texts[1] == "unknown tool 'missing'; your tools: breaks"
     assert texts[2].startswith("bad arguments: number: Field required")
     assert all(call["error"] for call in meter.tool_calls)
+
+
+async def test_a_call_is_recorded_with_its_arguments_its_output_and_its_place_in_time():
+    def echo(text: str) -> str:
+        return text * 2
+
+    model = Scripted([calls("echo", text="ab"), calls("echo", text="x" * MAX_CONTENT), Reply("done")])
+    meter = Meter()
+
+    await worked(model, {"echo": tool_of(echo)}, meter)
+
+    first, second = meter.tool_calls
+    assert (first["arguments"], first["output"], first["cut"]) == ('{"text": "ab"}', "abab", False)
+    assert (len(second["arguments"]), len(second["output"]), second["cut"]) == (MAX_CONTENT, MAX_CONTENT, True)
+    assert 0 <= first["at"] <= first["at"] + first["seconds"] <= second["at"] + 0.001
+
+
+async def test_of_very_many_calls_only_the_first_are_recorded_with_their_content():
+    model = Scripted([calls(*["none"] * (MAX_WITH_CONTENT + 5)), Reply("done")])
+    meter = Meter()
+
+    await worked(model, {}, meter)
+
+    assert len(meter.tool_calls) == MAX_WITH_CONTENT + 5
+    assert sum("arguments" in call for call in meter.tool_calls) == MAX_WITH_CONTENT
+
+
+async def test_what_is_not_unicode_can_be_recorded():
+    def listed() -> str:
+        return "file-\udcff"
+
+    model = Scripted([calls("listed"), calls("\udcff", name="\udcff"), Reply("done")])
+    meter = Meter()
+
+    await worked(model, {"listed": tool_of(listed)}, meter)
+
+    result = Result(
+        request_id="r",
+        task_id="t",
+        attempt=1,
+        status=ResultStatus.DONE,
+        worker="w",
+        role="r",
+        tool_calls=tuple(meter.tool_calls),
+    )
+    assert b"file-" in result.body()
 
 
 async def test_a_model_that_only_calls_tools_is_stopped():

@@ -1,0 +1,1 @@
+"""What Jaeger has of a request, compared with the request's log."""

@@ -1,0 +1,63 @@
+"""What the events of a request say about each attempt; their order and repetitions change nothing."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple, assert_never
+
+from muster_protocol.messages import ConflictFound, Event, HandedBack, Progress, Started, ToolUsed
+
+Delivery = tuple[str, int]  # a worker and the number of the delivery that it took
+
+
+class StoredEvent(NamedTuple):
+    """An event with its broker time and its sender."""
+
+    time: float
+    sender: str
+    body: Event
+
+
+@dataclass(slots=True)
+class EventNotes:
+    """What was said about one attempt."""
+
+    starts: dict[Delivery, tuple[float, str]] = field(default_factory=dict[Delivery, tuple[float, str]])  # and the role
+    hand_backs: dict[Delivery, float] = field(default_factory=dict[Delivery, float])
+    progress: list[tuple[float, str, str]] = field(default_factory=list[tuple[float, str, str]])  # with the worker
+    tools: list[tuple[float, str, ToolUsed]] = field(default_factory=list[tuple[float, str, ToolUsed]])
+    conflicts: list[tuple[float, ConflictFound]] = field(default_factory=list[tuple[float, ConflictFound]])
+
+    def add(self, event: StoredEvent) -> None:
+        body = event.body
+        match body:
+            case Started():
+                self.starts.setdefault((body.worker, body.delivery), (event.time, body.role))
+            case HandedBack():
+                self.hand_backs.setdefault((body.worker, body.delivery), event.time)
+            case Progress():
+                self.progress.append((event.time, _instance(event.sender), body.text))
+            case ToolUsed():
+                self.tools.append((event.time, _instance(event.sender), body))
+            case ConflictFound():
+                self.conflicts.append((event.time, body))
+            case _:
+                assert_never(body)
+
+
+def by_attempt(events: Iterable[StoredEvent]) -> dict[tuple[str, int], EventNotes]:
+    """What was said, by task and attempt."""
+    notes: dict[tuple[str, int], EventNotes] = {}
+    for event in _in_order(events):
+        notes.setdefault((event.body.task_id, event.body.attempt), EventNotes()).add(event)
+    return notes
+
+
+def _in_order(events: Iterable[StoredEvent]) -> list[StoredEvent]:
+    """Each event once, by time; events of one moment by what they say, so that one order comes out."""
+    keyed = {(event.time, event.sender, event.body.kind, event.body.body()): event for event in events}
+    return [keyed[key] for key in sorted(keyed)]
+
+
+def _instance(sender: str) -> str:
+    """The worker that `worker/<instance>[/<role>]` names."""
+    return sender.partition("/")[2].partition("/")[0]

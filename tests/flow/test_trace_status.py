@@ -41,7 +41,8 @@ async def test_a_failed_request_is_red_and_says_the_class_of_what_ended_it(
     await muster.start("worker", "w1", env=collector.environment)
     nonsense, unroutable = b"{", [{"id": "a", "tag": "nobody", "description": "x"}]
 
-    late = await muster.submit([{"id": "a", "orders": {"until": "never"}}], deadline_seconds=1)
+    late = await muster.submit([{"id": "a", "orders": {"until": "never"}}], deadline_seconds=3)
+    await muster.until(lambda: muster.executions(late)["a"] == 1, "the task was begun")
     broken = await muster.submit([{"id": "a", "orders": {"fail": "the mill is broken", "final": True}}])
     invalid = muster.id_of(await muster.publish("requests.default", nonsense, None), nonsense)
     refused = await muster.client.submit(plan={"tasks": unroutable})

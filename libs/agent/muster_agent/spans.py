@@ -79,7 +79,7 @@ def used(span: Span | None, text: str, error_class: str | None) -> None:
     if content is not None:
         span.set_attribute(names.TOOL_RESULT, content(text))
     if error_class is not None:
-        fail(span, error_class, text if content is not None else "")
+        fail(span, error_class, content(text) if content is not None else "")
 
 
 def _asked(tracing: Tracing, ask: Ask) -> Mapping[str, str]:

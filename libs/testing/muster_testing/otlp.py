@@ -35,6 +35,7 @@ class ExportedSpan:
     attributes: dict[str, Any]
     events: tuple[SpanEvent, ...]
     is_failed: bool
+    reason: str  # why it failed, in words
     start: float  # seconds since 1970
     end: float
 
@@ -106,6 +107,7 @@ def _exported(service: str, span: "Span") -> ExportedSpan:
         attributes=_attributes(span.attributes),
         events=tuple(SpanEvent(event.name, _attributes(event.attributes)) for event in span.events),
         is_failed=span.status.code == STATUS_ERROR,
+        reason=span.status.message,
         start=span.start_time_unix_nano / 1e9,
         end=span.end_time_unix_nano / 1e9,
     )

@@ -20,7 +20,6 @@ from muster_protocol.plan import MAX_DEPENDENCIES, MAX_TASKS, Plan, unfold
 from muster_supervisor.lint import Finding, errors, lint
 from muster_supervisor.routing import route
 
-MAX_SHOWN = 5  # findings in a span
 MAX_PLAN_TOKENS = 16_384  # some 150 tasks; a longer list is better asked for as a map
 
 
@@ -86,12 +85,13 @@ def _mistakes(draft: str, request: Request, team: Team) -> list[str]:
 
 
 def _linted(plan: Plan, request: Request, team: Team) -> list[Finding]:
-    with current().span("lint", {names.TASKS: len(plan.tasks)}) as span:
+    tracing = current()
+    with tracing.span("lint", {names.TASKS: len(plan.tasks)}) as span:
         findings = lint(plan, team, request.budget, request.num_tasks)
         if span is not None:
-            span.set_attribute(names.FINDINGS, [str(finding) for finding in findings[:MAX_SHOWN]])
+            span.set_attribute(names.FINDINGS, len(findings))
         if wrong := errors(findings):
-            fail(span, "invalid", str(wrong[0]))
+            fail(span, "invalid", tracing.shown(str(wrong[0])))
         return findings
 
 

@@ -117,7 +117,7 @@ def export_answer(bus: Bus, delivery: Delivery, answer: Answer, error_class: str
     }
     with bus.tracing.span(f"answer {answer.status.value}", attributes, began=delivery.time) as span:
         if answer.status is AnswerStatus.FAILED:
-            fail(span, error_class, next(iter(answer.gaps), ""))
+            fail(span, error_class, bus.tracing.shown(next(iter(answer.gaps), "")))
 
 
 def error_class_of_tasks(state: RequestState) -> str:

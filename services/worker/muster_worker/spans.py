@@ -95,7 +95,7 @@ def record_outcome(span: Span | None, outcome: Outcome) -> None:
         said = {"role": "assistant", "parts": [{"type": "text", "content": content(as_text(outcome.output))}]}
         span.set_attribute(names.OUTPUT_MESSAGES, json.dumps([said], ensure_ascii=False))
     if outcome.error is not None:
-        fail(span, outcome.error.error_class, one_line(outcome.error.message))
+        fail(span, outcome.error.error_class, current().shown(outcome.error.message))
 
 
 def record_cancelled(span: Span | None, *, is_aborted: bool, is_stopping: bool) -> None:
@@ -107,4 +107,4 @@ def record_cancelled(span: Span | None, *, is_aborted: bool, is_stopping: bool) 
         return
     if is_aborted:
         span.add_event(names.STOPPED)
-    fail(span, "cancelled" if is_aborted else "logic", "")
+    fail(span, "cancelled" if is_aborted else "logic")

@@ -35,7 +35,7 @@ async def worked(model: Model, settings: TraceSettings, collector: Collector) ->
 
     tracing, tools = Tracing.start("test", "t1", settings), {"double": tool_of(double), "breaks": tool_of(breaks)}
     try:
-        with tracing.under(tracing.request("r1", None)), tracing.span("lint", {"muster.plan.findings": ()}):
+        with tracing.under(tracing.request("r1", None)), tracing.span("lint", {"muster.plan.findings": 0}):
             await work(model, WorkBrief("do it"), tools, Meter(), ignore)
     finally:
         await tracing.stop()

@@ -39,6 +39,7 @@ Attributes = Mapping[str, Value]
 
 _OWNER = create_key("muster.tracing")
 EXPORT_SECONDS = 0.25  # how long the first reservation of a request waits until its workflow span is out
+MAX_REASON = 200
 LOOK_SECONDS = 0.5
 PAUSE_SECONDS = 1.0  # beyond the look: a process that stood still for longer says so in its open spans
 
@@ -119,7 +120,7 @@ class Tracing:
         try:
             yield span
         except BaseException as error:
-            fail(span, error_type(error), str(error))
+            fail(span, error_type(error), self.shown(str(error)))
             raise
         finally:
             detach(token)
@@ -154,7 +155,7 @@ class Tracing:
             with trace.use_span(started, record_exception=False, set_status_on_exception=False):
                 yield started
         except BaseException as error:
-            fail(started, error_type(error), str(error))
+            fail(started, error_type(error), self.shown(str(error)))
             raise
         finally:
             started.end()
@@ -181,16 +182,21 @@ class Tracing:
 
     async def exported(self) -> None:
         """Wait a moment until what is urgent is out; not at all while the collector is known to be away."""
-        if self._exporting is None or self._exporting.express.is_away:
+        express = self._exporting.express if self._exporting else None
+        if express is None or express.is_away:
             return
-        settled = self._exporting.express.settled()
+        settled = express.settled()
         if settled.done():
             return
         try:
             async with asyncio.timeout(EXPORT_SECONDS):
                 await asyncio.wrap_future(settled)
         except TimeoutError:
-            self._exporting.express.is_away = True
+            express.is_away = True
+
+    def shown(self, text: str) -> str:
+        """A text that somebody else wrote, if spans may show such texts. An error may quote what a model said."""
+        return "" if self.content is None else self.content(text)
 
     def note(self, event: str, attributes: Attributes) -> None:
         """Add an event to every span that is open here: something happened to the whole service."""
@@ -259,11 +265,11 @@ def event(name: str, attributes: Attributes) -> None:
     trace.get_current_span().add_event(name, attributes)
 
 
-def fail(span: Span | None, error_class: str, reason: str) -> None:
-    """Mark a span as failed, with the class of the error."""
+def fail(span: Span | None, error_class: str, reason: str = "") -> None:
+    """Mark a span as failed, with the class of the error; the reason is `shown()` unless it is all our own."""
     if span is not None:
         span.set_attribute(names.ERROR_TYPE, error_class)
-        span.set_status(StatusCode.ERROR, reason[:200])
+        span.set_status(StatusCode.ERROR, reason[:MAX_REASON])
 
 
 def error_type(error: BaseException) -> str:

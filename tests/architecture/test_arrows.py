@@ -45,6 +45,7 @@ PURE = [
     "muster_supervisor.routing",
     "muster_supervisor.composing.merge",
     "muster_coordinator.conflicts",
+    "muster_coordinator.evidence",
 ]
 STANDARD = {
     "abc",

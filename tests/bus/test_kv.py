@@ -6,8 +6,8 @@ import time
 import pytest
 
 from muster_bus.broker.embedded import Server
+from muster_bus.buckets.kv import Bucket
 from muster_bus.connection import Bus
-from muster_bus.kv import Bucket
 
 
 @pytest.fixture

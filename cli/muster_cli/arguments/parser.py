@@ -11,6 +11,7 @@ COMMANDS: dict[str, str] = {
     "ask": "muster_cli.commands.ask:ask",
     "submit": "muster_cli.commands.submit:submit",
     "status": "muster_cli.commands.status:status",
+    "conflicts": "muster_cli.commands.conflicts:conflicts",
     "cancel": "muster_cli.commands.cancel:cancel",
     "reset": "muster_cli.commands.reset:reset",
     "provision": "muster_cli.commands.provision:provision",

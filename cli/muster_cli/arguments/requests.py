@@ -1,4 +1,4 @@
-"""The arguments of what looks at requests and ends them: `status`, `cancel`."""
+"""The arguments of what looks at requests and ends them: `status`, `conflicts`, `cancel`."""
 
 from muster_cli.arguments.command import AddParser, add_command, add_json
 
@@ -7,6 +7,12 @@ def add_commands(add_parser: AddParser) -> None:
     status = add_command(add_parser, "status", "what is going on, or how one request stands and why")
     status.add_argument("id", nargs="?", metavar="ID", help="of a request")
     add_json(status)
+    conflicts = add_command(
+        add_parser, "conflicts", "what was assigned, started or finished twice, and what was decided"
+    )
+    conflicts.add_argument("id", nargs="?", metavar="ID", help="of a request; default: all, newest first")
+    conflicts.add_argument("--kind", metavar="K", help="only this kind, such as started_twice")
+    add_json(conflicts)
     cancel = add_command(add_parser, "cancel", "end a request now; finished work is kept in its answer")
     cancel.add_argument("id", metavar="ID", help="of a request")
     cancel.add_argument("--reason", default="", help="what the answer says about it")

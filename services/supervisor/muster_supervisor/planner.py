@@ -84,7 +84,7 @@ def _mistakes(draft: str, request: Request, team: Team) -> list[str]:
 
 def _accepted(plan: Plan, request: Request, team: Team, usage: Usage) -> tuple[Plan, Usage, tuple[str, ...]]:
     """The plan, checked and routed; a plan with errors is refused."""
-    findings = lint(plan, team, request.budget, request.num_tasks)
+    findings = lint(plan, team, request.budget, request.num_tasks, is_map=request.map is not None)
     if wrong := errors(findings):
         raise Unplannable(_together(wrong), wrong[0].where, usage)
     routed = route(plan, team)

@@ -50,6 +50,7 @@ PURE = [
         for name in MODULES
         if name.startswith("muster_client.timeline.") and not name.endswith((".read", "__init__"))
     ),
+    "muster_coordinator.evidence",
 ]
 STANDARD = {
     "abc",

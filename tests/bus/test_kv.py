@@ -6,8 +6,8 @@ import time
 import pytest
 
 from muster_bus.broker.embedded import Server
+from muster_bus.buckets.kv import Bucket
 from muster_bus.connection import Bus
-from muster_bus.kv import Bucket
 from tests.guards import guards
 
 
@@ -71,7 +71,7 @@ async def test_a_write_over_the_revision_that_was_read_succeeds(bucket: Bucket):
 
 
 @guards(
-    "libs/bus/muster_bus/kv.py",
+    "libs/bus/muster_bus/buckets/kv.py",
     'headers = {"Nats-Expected-Last-Subject-Sequence": str(revision)}',
     rule="I2",
     replace="headers = dict[str, str]()",

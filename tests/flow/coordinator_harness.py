@@ -15,6 +15,7 @@ from muster_bus.connection import Bus
 from muster_bus.read import read_subject
 from muster_coordinator.coordinator import Coordinator
 from muster_protocol.messages import (
+    Abort,
     Answer,
     AnswerStatus,
     HandedBack,
@@ -142,7 +143,37 @@ class ServiceGroup:
         """The conflicts when the answer shows: everything before the answer is then observed."""
         await self.answer()
         await self.until("/v1/overview", lambda overview: overview["requests"].get("done") == 1)
+        coordinator = self.coordinator
+        assert coordinator is not None
+
+        async def is_judged() -> bool:
+            return not coordinator.observer.evidence.suspects
+
+        await eventually(is_judged)
         return (await self.get("/v1/conflicts"))["conflicts"]
+
+    async def conflicts_now(self) -> list[Any]:
+        return (await self.get("/v1/conflicts"))["conflicts"]
+
+    async def until_checked(self) -> None:
+        """Wait until the coordinator has asked who lives."""
+
+        async def is_checked() -> bool:
+            return any(raw.headers["kind"] == "check" for raw in await read_subject(self.bus.nc, "control.r1"))
+
+        await eventually(is_checked)
+
+    async def until_aborts(self, count: int) -> list[Abort]:
+        """Wait for so many aborts; all that there are then."""
+        found: list[Abort] = []
+
+        async def are_there() -> bool:
+            stored = await read_subject(self.bus.nc, "control.r1")
+            found[:] = [Abort.read(raw.data) for raw in stored if raw.headers["kind"] == "abort"]
+            return len(found) >= count
+
+        await eventually(are_there)
+        return found
 
     async def store_raw(self, subject: str, body: bytes, headers: Mapping[str, str] | None = None) -> int:
         """Store a message as anybody could; returns its sequence."""

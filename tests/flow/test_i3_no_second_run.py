@@ -6,7 +6,7 @@ from muster_bus.broker.queues import task_queue
 from muster_bus.read import read_subject
 from muster_protocol import subjects
 from muster_protocol.messages import AnswerStatus, ResultStatus
-from muster_worker.history import is_done_already
+from muster_worker.history import settling
 from tests.bus.broker_tools import Recorder
 from tests.flow.in_process import put_result, task_of
 from tests.guards import guards
@@ -14,7 +14,9 @@ from tests.harness import Muster
 
 
 @guards(
-    "services/worker/muster_worker/history.py", "if is_suspect and await is_done_already(self._bus, task):", rule="I3"
+    "services/worker/muster_worker/history.py",
+    "if is_suspect and (settled := await settling(self._bus, task)):",
+    rule="I3",
 )
 @guards(
     "services/worker/muster_worker/attempt.py",
@@ -138,10 +140,10 @@ async def test_whether_a_task_is_done_is_asked_of_the_leader_of_its_log(muster: 
     """A replica that lags would say no, and the task would run again."""
     asked = await Recorder.on(muster.bus, "$JS.API.STREAM.MSG.GET.RESULTS")
     task = task_of("a")
-    assert not await is_done_already(muster.bus, task)
+    assert not await settling(muster.bus, task)
     await put_result(muster, task.request_id, "a", ResultStatus.DONE)
 
-    assert await is_done_already(muster.bus, task)
+    assert await settling(muster.bus, task)
     assert len(asked.messages) >= 2
 
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from muster_bus.broker.topology import Provisioning, provision
-from muster_bus.workers import live_workers
+from muster_bus.buckets.workers import live_workers
 from muster_protocol.worker_card import WorkerCard
 from muster_worker import registry
 from muster_worker.registry import Registry

@@ -12,6 +12,7 @@ COMMANDS: dict[str, str] = {
     "submit": "muster_cli.commands.submit:submit",
     "status": "muster_cli.commands.status:status",
     "trace": "muster_cli.commands.trace:trace",
+    "conflicts": "muster_cli.commands.conflicts:conflicts",
     "cancel": "muster_cli.commands.cancel:cancel",
     "reset": "muster_cli.commands.reset:reset",
     "provision": "muster_cli.commands.provision:provision",

@@ -1,4 +1,4 @@
-"""The arguments of what looks at requests and ends them: `status`, `trace`, `cancel`."""
+"""The arguments of what looks at requests and ends them: `status`, `trace`, `conflicts`, `cancel`."""
 
 from muster_cli.arguments.command import AddParser, add_command, add_json
 
@@ -19,6 +19,12 @@ def add_commands(add_parser: AddParser) -> None:
         metavar="URL",
         help="say what Jaeger lacks of it; default MUSTER_JAEGER_URL; exit code 1 if anything is missing",
     )
+    conflicts = add_command(
+        add_parser, "conflicts", "what was assigned, started or finished twice, and what was decided"
+    )
+    conflicts.add_argument("id", nargs="?", metavar="ID", help="of a request; default: all, newest first")
+    conflicts.add_argument("--kind", metavar="K", help="only this kind, such as started_twice")
+    add_json(conflicts)
     cancel = add_command(add_parser, "cancel", "end a request now; finished work is kept in its answer")
     cancel.add_argument("id", metavar="ID", help="of a request")
     cancel.add_argument("--reason", default="", help="what the answer says about it")

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from muster_bus.buckets.conflicts import count_conflicts
 from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
@@ -19,6 +20,7 @@ from muster_cli.view.requests import Ended, Open, check_provisioned, ended_reque
 from muster_cli.view.workers import live_workers
 from muster_client import Client
 from muster_client.view import views
+from muster_protocol.errors import Misconfigured
 from muster_protocol.explain import Standing
 from muster_protocol.worker_card import WorkerCard
 
@@ -34,6 +36,7 @@ class Overview:
     open_count: int
     open: list[tuple[Open, Standing]]  # the newest
     ended: list[Ended]
+    conflicts: int
 
 
 async def status(given: Namespace, settings: Settings) -> int:
@@ -55,12 +58,18 @@ async def _show_one(client: Client, name: str, *, is_json: bool) -> None:
     if is_json:
         _write({"request_id": view.state.request_id, **view.as_json(), "cause": str(view.standing)})
         return
+    superseded = [(task_id, found) for task_id, task in view.state.tasks.items() for found in task.superseded]
     out, state = console(), view.state
     if state.plan_entry is not None:
         out.print(state.plan_entry.plan.goal or state.plan_entry.text, style="bold", markup=False, highlight=False)
         out.print(tasks_of(view))
     if state.answer is not None and state.answer.text:
         show_answer(out, state.answer)
+    for task_id, found in superseded:
+        text = f"≈ {task_id}  attempt {found.attempt} by worker-{found.worker} is superseded ({found.status})"
+        out.print(f"{text}: {found.tokens:,} tokens, {found.seconds:.1f} s", markup=False, highlight=False)
+    if view.conflicts:
+        out.print(_conflicts_line(view.conflicts, state.request_id), markup=False, highlight=False)
     out.print(str(view.standing), markup=False, highlight=False, soft_wrap=True)
 
 
@@ -70,7 +79,16 @@ async def _overview(client: Client, coordinator_url: str | None) -> Overview:
     count, newest = await open_requests(client.bus, MAX_SHOWN)
     found = await views(client.bus, [request.id for request in newest])
     rows = [(request, view.standing) for request, view in zip(newest, found, strict=True)]
-    return Overview(now, workers, count, rows, await ended_requests(coordinator_url, MAX_SHOWN))
+    ended = await ended_requests(coordinator_url, MAX_SHOWN)
+    return Overview(now, workers, count, rows, ended, await _conflict_count(client))
+
+
+async def _conflict_count(client: Client) -> int:
+    """Of all requests; an installation that was provisioned by an older version has none."""
+    try:
+        return await count_conflicts(client.bus)
+    except Misconfigured:
+        return 0
 
 
 def _overview_document(overview: Overview) -> dict[str, Any]:
@@ -89,6 +107,7 @@ def _overview_document(overview: Overview) -> dict[str, Any]:
         ],
         "ended": [request.model_dump(mode="json") for request in overview.ended],
         "workers": [worker.model_dump(mode="json") for worker in overview.workers],
+        "conflicts": overview.conflicts,
     }
 
 
@@ -110,6 +129,13 @@ def _show_overview(out: Console, overview: Overview) -> None:
             standing = Standing(ended.status, ended.reason)
             table.add_row(ended.id, str(ended.done), f"{ended.seconds or 0:.1f}", str(standing))
         out.print(table, highlight=False)
+    if overview.conflicts:
+        out.print(_conflicts_line(overview.conflicts), highlight=False)
+
+
+def _conflicts_line(count: int, request_id: str = "") -> str:
+    noun = "conflict" if count == 1 else "conflicts"
+    return f"{count} {noun}: `muster conflicts{' ' if request_id else ''}{request_id}` says which"
 
 
 def _short(text: str, limit: int = 40) -> str:

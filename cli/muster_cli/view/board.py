@@ -18,6 +18,7 @@ from muster_protocol.messages import (
     HandedBack,
     PlanRecorded,
     Progress,
+    Refused,
     Reserved,
     Result,
     ResultStatus,
@@ -94,14 +95,15 @@ class Board:
                 self.assignments.pop(event.task_id, None)
                 return News(NewsKind.HANDED_BACK, f"{event.task_id}  handed back by {name_of(event.worker)}")
             case ConflictFound():
-                text = f"{event.task_id}  {event.what}: {name_of(event.first)} and {name_of(event.second)}"
+                text = f"{event.task_id}  {event.what}: {event.first} and {event.second}"
                 return News(NewsKind.CONFLICT, text)
             case Progress():
                 return self._progress(event.task_id, event.text, now)
-            case ToolUsed(error=None):
-                return self._progress(event.task_id, f"used {event.tool}", now)
             case ToolUsed():
-                return self._progress(event.task_id, f"{event.tool} failed: {event.error}", now)
+                how = f"used {event.tool}" if event.error is None else f"{event.tool} failed: {event.error}"
+                return self._progress(event.task_id, how, now)
+            case Refused():
+                return None  # a conflict tells of it, if it is one
             case _:
                 assert_never(event)
 
@@ -116,6 +118,8 @@ class Board:
         if self._is_done(event.task_id):
             return None
         before = self.assignments.get(event.task_id)
+        if before is not None and (before.worker, before.attempt) == (event.worker, event.attempt):
+            return None  # it was asked whether it still runs
         self.assignments[event.task_id] = Assignment(event.worker, event.attempt, now)
         again = "" if before is None else f", after {name_of(before.worker)}"
         return News(NewsKind.STARTED, f"{event.task_id}  {name_of(event.worker)} as {event.role}{again}")

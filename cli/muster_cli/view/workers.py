@@ -1,6 +1,6 @@
 """Which workers are alive, under the names that people see."""
 
-from muster_bus import workers
+from muster_bus.buckets import workers
 from muster_bus.connection import Bus
 from muster_cli.view.board import name_of
 from muster_protocol.worker_card import WorkerCard

@@ -82,13 +82,18 @@ class Publisher:
             sent = [await self._send_if_connected(message) for message in chunk]
             try:
                 for message, acked in zip(chunk, sent, strict=True):
-                    stored.append(await self._await_ack_or_store(message, acked))
+                    stored.append(await self.confirm(message, acked))
             finally:
                 for acked in sent:
                     _discard(acked)
         return stored
 
-    async def _await_ack_or_store(self, message: Outgoing, acked: "asyncio.Future[Stored] | None") -> Stored:
+    def send(self, message: Outgoing) -> "asyncio.Future[Stored] | None":
+        """Send a message without waiting; None while the broker is away. Its sender calls `confirm`."""
+        return self._send(*message) if self._connected.is_set() else None
+
+    async def confirm(self, message: Outgoing, acked: "asyncio.Future[Stored] | None") -> Stored:
+        """Wait for the acknowledgement of what was sent; if there is none, store it as `store` does."""
         if acked is not None:
             try:
                 return await acked
@@ -99,7 +104,7 @@ class Publisher:
     async def _send_if_connected(self, message: Outgoing) -> "asyncio.Future[Stored] | None":
         if self._nc.is_full:
             await self._nc.make_room()
-        return self._send(*message) if self._connected.is_set() else None
+        return self.send(message)
 
     def _send(self, subject: str, body: bytes, headers: dict[str, str]) -> "asyncio.Future[Stored]":
         self._count += 1

@@ -4,13 +4,14 @@ The API and the command line both show what this returns, so they cannot differ.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from muster_bus.buckets.conflicts import conflicts_of
+from muster_bus.buckets.workers import live_workers
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
 from muster_bus.receive import open_live
-from muster_bus.workers import live_workers
 from muster_protocol import subjects
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import Invalid
@@ -27,6 +28,7 @@ class RequestView:
 
     state: RequestState
     seen: Seen
+    conflicts: int = 0  # that are listed
 
     @property
     def standing(self) -> Standing:
@@ -48,6 +50,7 @@ class RequestView:
             "usage": state.usage.model_dump(mode="json"),
             "answer": state.answer.model_dump(mode="json", by_alias=True) if state.answer else None,
             "results_uncounted": state.uncounted,
+            "conflicts": self.conflicts,
         }
 
     def _task(self, task: TaskState) -> dict[str, Any]:
@@ -64,12 +67,14 @@ class RequestView:
             "worker": result.worker if result else None,
             "seconds": task.seconds,
             "output": result.output if result else None,
+            "superseded": [found._asdict() for found in task.superseded],
         }
 
 
 async def view(bus: Bus, request_id: str) -> RequestView:
     """How one request stands."""
-    return (await views(bus, [request_id]))[0]
+    found = (await views(bus, [request_id]))[0]
+    return replace(found, conflicts=len(await conflicts_of(bus, request_id)))
 
 
 async def views(bus: Bus, request_ids: Iterable[str]) -> list[RequestView]:

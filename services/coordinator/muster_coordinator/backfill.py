@@ -46,7 +46,7 @@ class Backfill:
         self._checked: dict[str, int] = {}  # by subject: up to here every message was checked
 
     def everything(self) -> list[StreamTail]:
-        """Events first: a conflict that was published already is then known, and not published again."""
+        """Events first: an attempt that was handed back is then known as such before its results are judged."""
         return [
             StreamTail(self._bus, subjects.ALL_EVENTS, TAIL, self._take_message),
             StreamTail(self._bus, subjects.ALL_CONTROL, TAIL, self._take_message),
@@ -95,7 +95,7 @@ class Backfill:
             message = await opened(self._bus, raw, MESSAGE_KINDS, subjects.last_token(raw.subject))
         except Invalid:
             return  # the gate has reported it
-        self._observer.apply_message(message, raw.time)
+        self._observer.apply_message(message, raw.time, raw.headers)
 
     async def _take_request(self, raw: Raw) -> None:
         request_id = h.request_id_of(raw.headers, raw.sequence, raw.data)

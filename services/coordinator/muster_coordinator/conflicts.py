@@ -1,210 +1,247 @@
-"""Finds attempts that were started or finished twice: sightings in, conflicts out.
+"""Judges attempts that were assigned more than once: evidence in, one record with a decision out. Pure.
 
-Pure: no clock, no bus; times come with the sightings.
-Rules:
-  finished twice  two results of one attempt by different workers or deliveries; what the owner wrote is no side
-  started twice   two task messages of one attempt were started; or one message by two workers, and the worker of the
-                  earlier delivery gave a sign of life after the later start. If it gave none, or handed the attempt
-                  back, there is no conflict.
-Any order and repetition of sightings gives the same conflicts, except that a hand-back must come before what would
-be held against it.
+Kinds:
+  dispatched_twice       two task messages of one attempt were seen: dispatched, started, refused or finished
+  started_twice          two messages were started; or two workers started one message, and the worker of the earlier
+                         delivery gave a sign of life after the later start. If it is silent, or handed the attempt
+                         back, this is a handover. One worker with two deliveries of one message is none either.
+  finished_twice         two results by different workers, deliveries or messages; what the owner wrote is no side
+  started_after_success  another side started after the task's success that counts …
+  started_after_answer   … or after the answer, of an attempt that had another side before
+Decision: of sides that run and live, the message that started first is kept, within it the latest delivery; the others
+are told to stop. If one has finished, whoever runs is told to stop. The only live side is never told to stop. What was
+decided earlier stands.
+
+`merge` is commutative, associative and idempotent in all evidence, so every coordinator comes to the same record.
 """
 
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, assert_never
+from collections.abc import Collection, Iterable
+from itertools import combinations
 
+from muster_coordinator.evidence import Case, Trail, earliest, kept
 from muster_protocol.attempt_id import AttemptId
+from muster_protocol.conflict import Conflict, ConflictKind, Ended, Side, SideId
 
-MAX_ATTEMPTS = 50_000  # about twenty megabytes; older ones are forgotten first
-MAX_WORKERS = 10_000
-
-
-class Start(NamedTuple):
-    """A worker has published that it started an attempt."""
-
-    key: AttemptId
-    worker: str
-    delivery: int
-    task_sequence: int
-    at: float
+FRESH_SECONDS = 2.0  # signs of life this far apart do not show that two sides live at the same time
 
 
-class Finish(NamedTuple):
-    """A worker's result of an attempt is in the log."""
-
-    key: AttemptId
-    worker: str
-    delivery: int
-    at: float
-
-
-class HandBack(NamedTuple):
-    """A worker gave an attempt back."""
-
-    key: AttemptId
-    worker: str
-    delivery: int
-
-
-class Sign(NamedTuple):
-    """A worker lives: it published something about an attempt, or renewed its card in the registry (no attempt)."""
-
-    key: AttemptId | None
-    worker: str
-    at: float
+def conflict_of(key: AttemptId, case: Case, answered_at: float | None) -> Conflict:
+    """What one coordinator has seen of an attempt, as an undecided record."""
+    success = case.success
+    return Conflict(
+        request_id=key.request_id,
+        task_id=key.task_id,
+        attempt=key.attempt,
+        sides=tuple(Side(**trail._asdict()) for trail in case.trails),
+        more_sides=case.has_more,
+        succeeded=None
+        if success is None
+        else SideId(worker=success.worker, delivery=success.delivery, task_sequence=success.task_sequence),
+        succeeded_at=None if success is None else success.at,
+        answered_at=answered_at,
+    )
 
 
-Sighting = Start | Finish | HandBack | Sign
+def merge(stored: Conflict, ours: Conflict) -> Conflict:
+    """The evidence of both. What the first has decided stands."""
+    trails, has_more = kept(_trail(side) for side in (*stored.sides, *ours.sides))
+    first = min(stored, ours, key=_success)
+    return stored.model_copy(
+        update={
+            "kinds": _ordered({*stored.kinds, *ours.kinds}),
+            "sides": tuple(Side(**trail._asdict()) for trail in trails),
+            "more_sides": stored.more_sides or ours.more_sides or has_more,
+            "tasks": tuple(sorted({*stored.tasks, *ours.tasks})),
+            "succeeded": first.succeeded,
+            "succeeded_at": first.succeeded_at,
+            "answered_at": earliest(stored.answered_at, ours.answered_at),
+            "keep": stored.keep or ours.keep,
+            "stops": (*stored.stops, *(stop for stop in ours.stops if stop not in stored.stops)),
+            "why": stored.why or ours.why,
+            "found_at": earliest(stored.found_at or None, ours.found_at or None) or 0.0,
+            "updated_at": max(stored.updated_at, ours.updated_at),
+        }
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """The same attempt was started or finished more than once, by these two."""
+def judge(record: Conflict, now: float, live_workers: Collection[str] | None = None) -> Conflict | None:
+    """The record with its kinds and the decision that its evidence allows; None when there is no conflict.
 
-    key: AttemptId
-    what: Literal["started twice", "finished twice"]
-    first: str
-    second: str
-
-
-@dataclass(slots=True)
-class _Attempt:
-    starts: list[Start] = field(default_factory=list[Start])
-    finishes: list[Finish] = field(default_factory=list[Finish])
-    handed_back: set[tuple[str, int]] | None = None
-    signs: dict[str, float] | None = None
-    found: set[Conflict] | None = None
+    `live_workers` are those in the registry (None: not looked up): nobody is stopped for the sake of any other.
+    """
+    kinds = {*record.kinds, *_kinds(record)}
+    if not kinds:
+        return None
+    judged = record.model_copy(update={"kinds": _ordered(kinds), "found_at": record.found_at or round(now, 3)})
+    stops = [side.id for side in _to_stop(judged, live_workers) if side.id not in record.stops]
+    keep = _kept_side(judged, live_workers) if stops else record.keep
+    decided = judged.model_copy(update={"keep": keep, "stops": (*record.stops, *stops)})
+    return decided.model_copy(update={"why": _why(decided), "updated_at": round(now, 3)})
 
 
-class ConflictDetector:
-    """Remembers sightings, within bounds, and returns each conflict once."""
-
-    def __init__(self, max_attempts: int = MAX_ATTEMPTS) -> None:
-        self._max_attempts = max_attempts
-        self._attempts: OrderedDict[AttemptId, _Attempt] = OrderedDict()  # a dict is slow to find its first again
-        self._renewals: dict[str, float] = {}
-        self._contested: dict[str, set[AttemptId]] = {}  # worker → attempts that somebody else started after it
-
-    def see(self, sighting: Sighting) -> list[Conflict]:
-        match sighting:
-            case Start():
-                return self._start(sighting)
-            case Finish():
-                return self._finish(sighting)
-            case HandBack():
-                seen = self._attempt(sighting.key)
-                seen.handed_back = (seen.handed_back or set()) | {(sighting.worker, sighting.delivery)}
-                return []
-            case Sign():
-                return self._renewal(sighting) if sighting.key is None else self._sign(sighting.key, sighting)
-            case _:
-                assert_never(sighting)
-
-    def _attempt(self, key: AttemptId) -> _Attempt:
-        seen = self._attempts.get(key)
-        if seen is None:
-            if len(self._attempts) >= self._max_attempts:
-                self._forget(*self._attempts.popitem(last=False))
-            seen = self._attempts[key] = _Attempt()
-        return seen
-
-    def _forget(self, key: AttemptId, seen: _Attempt) -> None:
-        for start in seen.starts:
-            contested = self._contested.get(start.worker)
-            if contested is not None:
-                contested.discard(key)
-                if not contested:
-                    del self._contested[start.worker]
-
-    def _start(self, start: Start) -> list[Conflict]:
-        seen = self._attempt(start.key)
-        if any(_is_same(start, other) for other in seen.starts):
-            return []
-        seen.starts.append(start)
-        if len(seen.starts) == 1:
-            return []
-        for other in seen.starts:
-            self._contested.setdefault(other.worker, set()).add(start.key)
-        return self._judge_starts(start.key, seen)
-
-    def _finish(self, finish: Finish) -> list[Conflict]:
-        seen = self._attempt(finish.key)
-        if any((finish.worker, finish.delivery) == (other.worker, other.delivery) for other in seen.finishes):
-            return []
-        seen.finishes.append(finish)
-        conflicts = self._judge_starts(finish.key, seen) if len(seen.starts) > 1 else []
-        if len(seen.finishes) > 1:
-            others = seen.finishes[:-1]
-            conflicts += _new(seen, (_finished_twice(finish.key, other, finish) for other in others))
-        return conflicts
-
-    def _sign(self, key: AttemptId, sign: Sign) -> list[Conflict]:
-        seen = self._attempt(key)
-        signs = seen.signs = seen.signs if seen.signs is not None else {}
-        signs[sign.worker] = max(sign.at, signs.get(sign.worker, sign.at))
-        return self._judge_starts(key, seen) if len(seen.starts) > 1 else []
-
-    def _renewal(self, sign: Sign) -> list[Conflict]:
-        worker = sign.worker
-        if worker not in self._renewals and len(self._renewals) >= MAX_WORKERS:
-            del self._renewals[next(iter(self._renewals))]
-        self._renewals[worker] = max(sign.at, self._renewals.get(worker, sign.at))
-        return [
-            conflict
-            for key in sorted(self._contested.get(worker, ()))
-            for conflict in self._judge_starts(key, self._attempts[key])
-        ]
-
-    def _judge_starts(self, key: AttemptId, seen: _Attempt) -> list[Conflict]:
-        live = [start for start in seen.starts if (start.worker, start.delivery) not in (seen.handed_back or ())]
-        live.sort(key=lambda start: (start.task_sequence, start.delivery, start.at, start.worker))
-        return _new(seen, (_started_twice(key, a, b) for a, b in _pairs(live) if self._is_conflict(seen, a, b)))
-
-    def _is_conflict(self, seen: _Attempt, earlier: Start, later: Start) -> bool:
-        if earlier.task_sequence != later.task_sequence:
-            return True
-        if earlier.worker == later.worker:
-            return False
-        return self._last_sign(seen, earlier.worker) > later.at
-
-    def _last_sign(self, seen: _Attempt, worker: str) -> float:
-        finished = (finish.at for finish in seen.finishes if finish.worker == worker)
-        signed = (seen.signs or {}).get(worker, 0.0)
-        return max(signed, self._renewals.get(worker, 0.0), *finished)
+def is_news(judged: Conflict, stored: Conflict) -> bool:
+    """Whether the record differs from the stored one in more than its time."""
+    return judged.model_copy(update={"updated_at": stored.updated_at}) != stored
 
 
-def _is_same(one: Start, other: Start) -> bool:
-    return one[:4] == other[:4]
+def contenders(record: Conflict) -> list[Side]:
+    """The sides that have started and not ended, if some may run beside each other: who lives is to be asked."""
+    running = [side for side in record.sides if _runs(side)]
+    has_rivals = any(_are_rivals(one, other) for one, other in combinations(running, 2))
+    return running if has_rivals else []
 
 
-def _pairs(starts: list[Start]) -> Iterator[tuple[Start, Start]]:
-    for index, earlier in enumerate(starts):
-        for later in starts[index + 1 :]:
-            yield earlier, later
+def last_sign(sides: Iterable[Side]) -> float:
+    return max((side.last_sign_at or 0.0 for side in sides), default=0.0)
 
 
-def _started_twice(key: AttemptId, earlier: Start, later: Start) -> Conflict:
-    if earlier.worker != later.worker:
-        return Conflict(key, "started twice", earlier.worker, later.worker)
-    sides = [f"{start.worker}@{start.task_sequence}" for start in (earlier, later)]
-    return Conflict(key, "started twice", *sides)
+def _kinds(record: Conflict) -> set[ConflictKind]:
+    sides = record.sides
+    found: set[ConflictKind] = set()
+    if len({side.task_sequence for side in sides if side.task_sequence}) > 1:
+        found.add(ConflictKind.DISPATCHED_TWICE)
+    started = [side for side in sides if _has_started(side)]
+    if any(_started_twice(one, other) for one, other in combinations(started, 2)):
+        found.add(ConflictKind.STARTED_TWICE)
+    finished = [side for side in sides if side.ended is Ended.FINISHED]
+    if any(not _is_same(one.id, other.id) for one, other in combinations(finished, 2)):
+        found.add(ConflictKind.FINISHED_TWICE)
+    if any(_is_after_success(record, side) for side in sides):
+        found.add(ConflictKind.STARTED_AFTER_SUCCESS)
+    if any(_is_after_answer(record, side) for side in sides):
+        found.add(ConflictKind.STARTED_AFTER_ANSWER)
+    return found
 
 
-def _finished_twice(key: AttemptId, one: Finish, other: Finish) -> Conflict:
-    first, second = sorted((one, other), key=lambda finish: (finish.at, finish.worker, finish.delivery))
-    if first.worker != second.worker:
-        return Conflict(key, "finished twice", first.worker, second.worker)
-    sides = [f"{finish.worker}#{finish.delivery}" for finish in (first, second)]
-    return Conflict(key, "finished twice", *sides)
+def _has_started(side: Side) -> bool:
+    return side.started_at is not None and side.ended not in (Ended.REFUSED, Ended.HANDED_BACK)
 
 
-def _new(seen: _Attempt, conflicts: Iterable[Conflict]) -> list[Conflict]:
-    new: list[Conflict] = []
-    for conflict in conflicts:
-        seen.found = seen.found if seen.found is not None else set()
-        if conflict not in seen.found:
-            seen.found.add(conflict)
-            new.append(conflict)
-    return new
+def _runs(side: Side) -> bool:
+    return side.started_at is not None and side.ended is None
+
+
+def _is_same(one: SideId, other: SideId) -> bool:
+    """The same side, also where an older worker did not say which message it had."""
+    is_message = one.task_sequence == other.task_sequence or not (one.task_sequence and other.task_sequence)
+    return (one.worker, one.delivery) == (other.worker, other.delivery) and is_message
+
+
+def _are_rivals(one: Side, other: Side) -> bool:
+    """Not the same worker with two deliveries of one message."""
+    return one.task_sequence != other.task_sequence or one.worker != other.worker
+
+
+def _started_twice(one: Side, other: Side) -> bool:
+    if one.task_sequence != other.task_sequence:
+        return True
+    if one.worker == other.worker:
+        return False
+    earlier, later = sorted((one, other), key=lambda side: (side.delivery, side.started_at, side.worker))
+    ended_at = earlier.ended_at or 0.0  # a result is a sign of life, too
+    return max(earlier.last_sign_at or 0.0, ended_at) > (later.started_at or 0.0)
+
+
+def _is_after_success(record: Conflict, side: Side) -> bool:
+    success = record.succeeded
+    if success is None or record.succeeded_at is None or not _has_started(side):
+        return False
+    is_own = side.worker == success.worker and side.task_sequence == success.task_sequence
+    return not is_own and not _is_same(side.id, success) and (side.started_at or 0.0) > record.succeeded_at
+
+
+def _is_after_answer(record: Conflict, side: Side) -> bool:
+    if record.answered_at is None or not _has_started(side) or (side.started_at or 0.0) <= record.answered_at:
+        return False
+    return any(_are_rivals(side, other) for other in record.sides if other.id != side.id)
+
+
+def _to_stop(record: Conflict, live_workers: Collection[str] | None) -> list[Side]:
+    """Who is to stop now: never the only side that lives."""
+    running = [side for side in record.sides if _runs(side) and side.id not in record.stops]
+    if any(side.ended is Ended.FINISHED for side in record.sides):
+        latest_start = max((side.started_at or 0.0 for side in record.sides), default=0.0)
+        return [side for side in running if (side.last_sign_at or 0.0) >= latest_start]
+    late = [side for side in running if _is_after_success(record, side) or _is_after_answer(record, side)]
+    if late:
+        return late
+    live = live_sides(record, live_workers)
+    if len(live) < 2:
+        return []
+    keep = _keeper(record, live)
+    return [side for side in live if side.id != keep]
+
+
+def live_sides(record: Conflict, live_workers: Collection[str] | None) -> list[Side]:
+    """The sides that run, were not told to stop, and gave a sign of life after the latest start, at about one time."""
+    running = [side for side in record.sides if _runs(side)]
+    since = max(max((side.started_at or 0.0 for side in running), default=0.0), last_sign(running) - FRESH_SECONDS)
+    return [
+        side
+        for side in running
+        if side.id not in record.stops
+        and (side.last_sign_at or 0.0) > since
+        and (live_workers is None or side.worker in live_workers)
+    ]
+
+
+def _keeper(record: Conflict, live: list[Side]) -> SideId:
+    """Of the live sides: who was kept before, else the message that started first, within it the latest delivery."""
+    if any(side.id == record.keep for side in live) and record.keep is not None:
+        return record.keep
+
+    def rank(side: Side) -> tuple[float, int, int, str]:
+        starts = [s.started_at for s in record.sides if s.task_sequence == side.task_sequence and s.started_at]
+        return min(starts), side.task_sequence, -side.delivery, side.worker
+
+    return min(live, key=rank).id
+
+
+def _kept_side(record: Conflict, live_workers: Collection[str] | None) -> SideId | None:
+    finished = [side for side in record.sides if side.ended is Ended.FINISHED]
+    if record.succeeded is not None:
+        return record.succeeded
+    if finished:
+        return min(finished, key=lambda side: (side.ended_at, side.id.worker)).id
+    live = live_sides(record, live_workers)
+    return _keeper(record, live) if len(live) > 1 else record.keep
+
+
+def _why(record: Conflict) -> str:
+    if ConflictKind.SAME_WORK in record.kinds:
+        return f"{', '.join(record.tasks)} say the same; each is done, nobody is stopped"
+    if record.stops:
+        return f"{' and '.join(str(stop) for stop in record.stops)} was told to stop: {_reason_to_stop(record)}"
+    refused = [str(side.id) for side in record.sides if side.ended is Ended.REFUSED]
+    if refused:
+        return f"nobody had to stop: {' and '.join(refused)} was refused"
+    if ConflictKind.FINISHED_TWICE in record.kinds:
+        return "nobody could be stopped any more: the first result in the log counts, the other is superseded"
+    return "nobody was told to stop: no two sides are known to be running"
+
+
+def _reason_to_stop(record: Conflict) -> str:
+    keep = record.keep
+    if keep is None:
+        return "it started after the request was answered"
+    if record.succeeded == keep or (side := record.side(keep)) is None or side.ended is Ended.FINISHED:
+        return f"{keep} has finished it"
+    if any(stop.task_sequence == keep.task_sequence for stop in record.stops):
+        return f"{keep} has the later delivery of the same message"
+    return f"{keep} has the message that was started first"
+
+
+def _success(record: Conflict) -> tuple[float, int, int, str]:
+    side = record.succeeded
+    if side is None or record.succeeded_at is None:
+        return float("inf"), 0, 0, ""
+    return record.succeeded_at, side.task_sequence, side.delivery, side.worker
+
+
+def _trail(side: Side) -> Trail:
+    return Trail(**dict(side))
+
+
+def _ordered(kinds: Iterable[ConflictKind]) -> tuple[ConflictKind, ...]:
+    found = set(kinds)
+    return tuple(kind for kind in ConflictKind if kind in found)

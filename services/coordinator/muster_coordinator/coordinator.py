@@ -6,16 +6,20 @@ import time
 from collections import deque
 from contextlib import AsyncExitStack
 
+from muster_bus.buckets.conflicts import follow_conflicts
+from muster_bus.buckets.workers import follow_workers
 from muster_bus.connection import Bus
 from muster_bus.process.health import Health
 from muster_bus.read import Raw
 from muster_bus.tail import follow_all
-from muster_bus.workers import follow_workers
 from muster_client import Client
 from muster_coordinator.backfill import Backfill
 from muster_coordinator.http_server import HttpServer
 from muster_coordinator.observe import Observer
+from muster_coordinator.recall import Recall
+from muster_coordinator.resolve import Resolver
 from muster_protocol import subjects
+from muster_protocol.conflict import Conflict
 from muster_protocol.errors import MusterError
 
 log = logging.getLogger("muster.coordinator")
@@ -23,7 +27,6 @@ log = logging.getLogger("muster.coordinator")
 STEP_SECONDS = 10.0  # one read or report; a broker that is slower is away
 TURN_SECONDS = 1.0
 PAUSE_SECONDS = 0.5
-GIVE_UP_AFTER_SECONDS = 5.0
 MAX_WARNINGS = 100
 
 
@@ -34,11 +37,22 @@ class Coordinator:
         self.bus = bus
         self.client = Client(bus)
         self.observer = Observer(bus.clock, self._report_later)
+        self._resolver = Resolver(bus, self.observer.evidence)
+        self._recall = Recall(bus, self.observer)
         self.health = Health(self)
         self.stopping = asyncio.Event()
         self._backfill = Backfill(bus, self.observer)
         self._missed = self._backfill.everything()
-        self._duties = deque((self._read_missed, self._read_log, self._backfill.recheck, self._publish_conflict))
+        self._duties = deque(
+            (
+                self._read_missed,
+                self._read_log,
+                self._recall.read_next,
+                self._backfill.recheck,
+                self._resolve_conflict,
+                self._resolver.repeat_abort,
+            )
+        )
         self._warnings: set[str] = set()  # those that were logged since all duties were last done
         self._last_turn_at = time.monotonic()
         self._following = AsyncExitStack()
@@ -60,7 +74,8 @@ class Coordinator:
             await follow_all(self.bus, self.observer.on_live_entry),
             await self.bus.subscribe(subjects.ALL_EVENTS, self.observer.on_message),
             await self.bus.subscribe(subjects.ALL_CONTROL, self.observer.on_message),
-            await follow_workers(self.bus, self.observer.on_worker_card),
+            await follow_workers(self.bus, self._resolver.on_worker_card),
+            await follow_conflicts(self.bus, self._on_conflict),
         ):
             self._following.push_async_callback(self.bus.unsubscribe, subscription)
         self.bus.on_reconnect(self._on_reconnect)
@@ -81,6 +96,11 @@ class Coordinator:
     async def refresh_waiting(self) -> None:
         """Read the queue for requests that nobody has taken yet."""
         await self._backfill.waiting_requests()
+
+    def _on_conflict(self, record: Conflict) -> None:
+        self._resolver.on_record(record)
+        if self.observer.evidence.suspects:
+            self.observer.has_work.set()
 
     def _report_later(self, reason: str, raw: Raw) -> None:
         self.bus.reports.add_later(reason, raw, subjects.last_token(raw.subject))
@@ -144,11 +164,10 @@ class Coordinator:
         await self._backfill.unread_log()
         return True
 
-    async def _publish_conflict(self) -> bool:
-        """Once everything missed is read: another coordinator may have published it."""
-        if self._missed or not self.observer.unpublished:
+    async def _resolve_conflict(self) -> bool:
+        """Once everything missed is read: half the evidence may look like a conflict."""
+        if self._missed:
             return False
-        found = next(iter(self.observer.unpublished.values()))
-        await self.bus.store(found, self.bus.origin(found.request_id), give_up_after=GIVE_UP_AFTER_SECONDS)
-        self.observer.unpublished.pop(found.key, None)  # its own event may have come back before the ack
-        return True
+        while self.observer.same_work:
+            self._resolver.add(self.observer.same_work.pop())
+        return await self._resolver.load() or await self._resolver.resolve_next()

@@ -1,46 +1,48 @@
-"""Turns every message that the coordinator sees into counts and sightings, from headers wherever they are enough.
+"""Turns every message that the coordinator sees into counts and evidence, from headers wherever they are enough.
 
 The callbacks only take note; whatever needs the broker (reading a log, reporting) is left to the coordinator's loop.
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Mapping
-
-from pydantic import ValidationError
 
 from muster_bus.clock import BrokerClock
 from muster_bus.connection import Incoming
 from muster_bus.read import Raw
 from muster_bus.receive import Opened, check_headers, open_live
 from muster_bus.tail import Live
-from muster_coordinator.conflicts import Conflict, ConflictDetector, Finish, HandBack, Sighting, Sign, Start
-from muster_coordinator.overview import READ_KINDS, Overview, number
+from muster_bus.tracing.context import TRACEPARENT
+from muster_coordinator.evidence import Evidence, Sighting, What
+from muster_coordinator.overview import READ_KINDS, Overview, number, real
 from muster_coordinator.recheck import Recheck
 from muster_protocol import headers as h
 from muster_protocol.attempt_id import AttemptId
+from muster_protocol.conflict import Conflict, ConflictKind
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import (
     CONTROL_KINDS,
     EVENT_KINDS,
     LOG_KINDS,
-    ConflictFound,
+    Answer,
     Control,
+    Dispatched,
     Event,
     HandedBack,
-    Progress,
+    PlanRecorded,
+    Refused,
     Result,
     ResultStatus,
     Started,
-    ToolUsed,
 )
-from muster_protocol.subjects import last_token
+from muster_protocol.subjects import is_id, last_token
 
-log = logging.getLogger("muster.coordinator")
-
-MAX_CONFLICTS = 1000
 MESSAGE_KINDS: Mapping[str, type[Event | Control]] = {**EVENT_KINDS, **CONTROL_KINDS}
+SAME_WORK = "same-work"  # the header of a plan that has such tasks
+MAX_GROUPS = 100
+MAX_AHEAD_SECONDS = 5.0  # that the clock of a worker may be ahead
+MAX_UNFOLLOWED = 1000
+_NO_HEADERS: Mapping[str, str] = {}
 
 
 class Observer:
@@ -49,10 +51,10 @@ class Observer:
     def __init__(self, clock: BrokerClock, report: Callable[[str, Raw], None]) -> None:
         self._clock = clock
         self._report = report
-        self._detector = ConflictDetector()
+        self.evidence = Evidence()
+        self.same_work: list[Conflict] = []  # to be listed
+        self.unfollowed: dict[str, None] = {}  # requests of which news came and nothing is known
         self.overview = Overview()
-        self.conflicts: dict[str, ConflictFound] = {}  # by message id, oldest first
-        self.unpublished: dict[str, ConflictFound] = {}  # those to be published as events, by the same id
         self.recheck = Recheck()
         self.has_work = asyncio.Event()
 
@@ -69,20 +71,17 @@ class Observer:
     def on_message(self, message: Incoming) -> None:
         """An event of some request, or a control message."""
         try:
-            self.apply_message(open_live(message, MESSAGE_KINDS), self._clock.now())
+            self.apply_message(open_live(message, MESSAGE_KINDS), self._clock.now(), message.headers or _NO_HEADERS)
         except Invalid:
             self.recheck.add(message.subject, time.monotonic())
             self.has_work.set()
-
-    def on_worker_card(self, worker: str) -> None:
-        """A worker renews its card in the registry."""
-        self._see(Sign(None, worker, self._clock.now()))
 
     def needs_stored_body(self, request_id: str, headers: Mapping[str, str]) -> bool:
         """Whether an entry cannot be applied before its body is fetched from the object store."""
         if h.BODY_REF not in headers:
             return False
-        return request_id not in self.overview.open or headers.get(h.KIND) in READ_KINDS
+        is_read = headers.get(h.KIND) in READ_KINDS or SAME_WORK in headers
+        return request_id not in self.overview.open or is_read
 
     def apply_entry(self, raw: Raw) -> None:
         """An entry of a log, live or read. While the request is open its owner checks the body: headers are enough."""
@@ -94,74 +93,105 @@ class Observer:
         except Invalid as reason:
             self.refuse_entry(str(reason), raw)
             return
-        if kind is Result and not h.is_owner(sender):
-            self._finish(request_id, headers, raw.time)
-        self.overview.count(request_id, raw.sequence, headers, raw.data)
+        is_counted = self.overview.count(request_id, raw.sequence, headers, raw.data)
+        is_owner = h.is_owner(sender)
+        if kind is Result and not is_owner:
+            self._see_result(request_id, sender, raw, is_counted=is_counted)
+        elif kind is Dispatched and is_owner:
+            self._see_dispatched(request_id, sender, raw)
+        elif kind is Answer and request_id in self.overview.ended:
+            self.evidence.see_answer(request_id, raw.time)
+        elif kind is PlanRecorded and is_owner and SAME_WORK in headers:
+            self._list_same_work(request_id, raw)
+        if self.evidence.suspects:
+            self.has_work.set()
 
-    def apply_message(self, message: Opened[Event | Control], at: float) -> None:
-        """An event or a control message, live or read."""
-        if isinstance(message.body, Event):
-            self._apply_event(message.body, message.sender, at)
+    def apply_message(self, message: Opened[Event | Control], at: float, headers: Mapping[str, str]) -> None:
+        """An event or a control message, live or read. What a worker says counts for itself alone."""
+        event, sender = message.body, message.sender
+        if not isinstance(event, Started | HandedBack | Refused) or _worker_of(sender) != event.worker:
+            return
+        match event:
+            case Started():
+                what = What.STARTED
+                at = event.at if 0 < event.at < at + MAX_AHEAD_SECONDS else at
+            case HandedBack():
+                what = What.HANDED_BACK
+            case Refused():
+                what = What.REFUSED
+        key = event.attempt_id
+        trace_id = _trace_id(headers)
+        self.evidence.see(Sighting(key, what, at, event.worker, event.delivery, event.task_sequence, sender, trace_id))
+        if key.request_id not in self.overview.open and not self.evidence.has_log_of(key):
+            if len(self.unfollowed) < MAX_UNFOLLOWED:
+                self.unfollowed[key.request_id] = None
+            self.has_work.set()
+        if self.evidence.suspects:
+            self.has_work.set()
 
     def refuse_entry(self, reason: str, raw: Raw) -> None:
         """Report a log entry that cannot be used, and go on after it."""
         self._report(reason, raw)
         self.overview.skip(last_token(raw.subject), raw.sequence)
 
-    def _apply_event(self, event: Event, sender: str, at: float) -> None:
-        key = event.attempt_id
-        match event:
-            case Started():
-                self._see(Start(key, event.worker, event.delivery, event.task_sequence, at))
-            case HandedBack():
-                self._see(HandBack(key, event.worker, event.delivery))
-            case Progress() | ToolUsed():
-                if sender.startswith("worker/"):
-                    self._see(Sign(key, sender.split("/")[1], at))
-            case ConflictFound():
-                self._remember(event)
-                self.unpublished.pop(event.key, None)  # somebody has published it, perhaps we before a restart
-
-    def _finish(self, request_id: str, headers: Mapping[str, str], at: float) -> None:
-        worker, task_id = headers.get("worker"), headers.get("task")
-        if not worker or not task_id or headers.get("status") == ResultStatus.CANCELLED:
-            return  # a worker that was stopped has not finished
-        key = AttemptId(request_id, task_id, number(headers.get("attempt", "")))
-        self._see(Finish(key, worker, number(headers.get("delivery", "")), at))
-
-    def _see(self, sighting: Sighting) -> None:
-        for conflict in self._detector.see(sighting):
-            self._add_conflict(conflict)
-
-    def _add_conflict(self, conflict: Conflict) -> None:
-        try:
-            found = ConflictFound(
-                **conflict.key._asdict(),
-                what=conflict.what,
-                first=_printable(conflict.first),
-                second=_printable(conflict.second),
-                at=round(self._clock.now(), 3),
-            )
-        except ValidationError as error:
-            log.debug("a conflict was ignored, because its headers have an impossible id: %s", error)
+    def _see_result(self, request_id: str, sender: str, raw: Raw, *, is_counted: bool) -> None:
+        headers = raw.headers
+        worker, task_id, status = _worker_of(sender), headers.get("task"), headers.get("status")
+        if not worker or not task_id:
             return
-        if self._remember(found):
-            log.warning("! %s/%s attempt %d was %s: by %s and %s", *conflict.key, found.what, found.first, found.second)
-            if len(self.unpublished) >= MAX_CONFLICTS:
-                del self.unpublished[next(iter(self.unpublished))]
-            self.unpublished[found.key] = found
-            self.has_work.set()
+        what = What.STOPPED if status == ResultStatus.CANCELLED else What.FINISHED
+        if is_counted and status == ResultStatus.DONE:
+            what = What.SUCCEEDED
+        self.evidence.see(
+            Sighting(
+                AttemptId(request_id, task_id, number(headers.get("attempt", ""))),
+                what,
+                raw.time,
+                worker,
+                number(headers.get("delivery", "")),
+                number(headers.get("task-sequence", "")),
+                sender,
+                _trace_id(headers),
+                number(headers.get("tokens", "0")),
+                real(headers.get("usd", "0")),
+            )
+        )
 
-    def _remember(self, found: ConflictFound) -> bool:
-        """Keep a conflict to be listed; False if it is known."""
-        if found.key in self.conflicts:
-            return False
-        if len(self.conflicts) >= MAX_CONFLICTS:
-            del self.conflicts[next(iter(self.conflicts))]
-        self.conflicts[found.key] = found
-        return True
+    def _see_dispatched(self, request_id: str, sender: str, raw: Raw) -> None:
+        try:
+            attempts = Dispatched.read(raw.data).attempts
+        except Invalid:
+            return  # its owner reports it, or it is so large that it lies in the object store
+        for stored in attempts:
+            key = AttemptId(request_id, stored.task_id, stored.attempt)
+            self.evidence.see(Sighting(key, What.DISPATCHED, raw.time, "", 0, stored.sequence, sender))
+
+    def _list_same_work(self, request_id: str, raw: Raw) -> None:
+        try:
+            groups = PlanRecorded.read(raw.data).same_work[:MAX_GROUPS]
+        except Invalid:
+            return  # its owner reports it
+        at = round(raw.time, 3)
+        for tasks in groups:
+            if tasks and is_id(request_id) and len(self.same_work) < MAX_UNFOLLOWED:
+                same = Conflict(
+                    request_id=request_id,
+                    task_id=tasks[0],
+                    attempt=0,
+                    kinds=(ConflictKind.SAME_WORK,),
+                    tasks=tuple(sorted(tasks)),
+                    found_at=at,
+                    updated_at=at,
+                )
+                self.same_work.append(same)
+                self.has_work.set()
 
 
-def _printable(name: str) -> str:
-    """Names come from headers and go into headers."""
-    return "".join(letter if letter.isascii() and letter.isprintable() else "?" for letter in name[:80])
+def _worker_of(sender: str) -> str:
+    """The name of the worker that sent something; empty for anybody else."""
+    return sender.split("/")[1] if sender.startswith("worker/") else ""
+
+
+def _trace_id(headers: Mapping[str, str]) -> str | None:
+    given = headers.get(TRACEPARENT)
+    return given[3:35] if given is not None and len(given) == 55 else None

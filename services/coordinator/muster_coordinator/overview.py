@@ -20,7 +20,7 @@ from muster_coordinator.task_counts import NO_TASKS, TaskCounts, TaskTally, coun
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState
-from muster_protocol.messages import Answer, Decision, Message, PlanRecorded, Reserved, Result, Taken
+from muster_protocol.messages import Answer, Decision, Message, PlanRecorded, Reserved, Result, ResultStatus, Taken
 from muster_protocol.status import ENDED, RequestStatus, open_status
 from muster_protocol.subjects import is_id
 
@@ -134,23 +134,23 @@ class Overview:
             del self._strays[next(iter(self._strays))]
         self._strays[request_id] = max(sequence, self._strays.get(request_id, 0))
 
-    def count(self, request_id: str, sequence: int, headers: Mapping[str, str], body: bytes) -> None:
-        """Take one entry in; older ones than the last change nothing."""
+    def count(self, request_id: str, sequence: int, headers: Mapping[str, str], body: bytes) -> bool:
+        """Take one entry in; older ones than the last change nothing. Whether it is a worker's result that counts."""
         kind = headers.get(h.KIND)
         is_owner = h.is_owner(headers.get(h.SENDER, ""))
         summary = self.get(request_id)
         if summary is None:
             if not is_owner or kind not in (Taken.kind, Answer.kind):
                 self.skip(request_id, sequence)
-                return  # a log begins with its owner; anything else is a stray message
+                return False  # a log begins with its owner; anything else is a stray message
             summary = self._new(request_id)
         if sequence <= summary.last_sequence:
-            return
+            return False
         summary.last_sequence = sequence
         if is_owner:
             self._count_owner(summary, kind, headers, body)
-        elif kind == Result.kind:
-            _count_result(summary, headers)
+            return False
+        return kind == Result.kind and _count_result(summary, headers, is_owner=False)
 
     def counts(self) -> dict[str, int]:
         """Requests by status; of the ended ones those that are still remembered."""
@@ -177,7 +177,7 @@ class Overview:
         elif term != summary.term:
             return  # its term is over
         elif kind == Result.kind:
-            _count_result(summary, headers)
+            _count_result(summary, headers, is_owner=True)
         elif kind == PlanRecorded.kind:
             summary.has_plan = True
         elif kind == Decision.kind:
@@ -248,11 +248,13 @@ def _take(summary: Summary, term: int, body: bytes) -> None:
     summary.owner = taken.instance
 
 
-def _count_result(summary: Summary, headers: Mapping[str, str]) -> None:
-    if summary.tally is not None:
-        summary.tally.add_result(headers.get("task", ""), number(headers.get("attempt", "")), headers.get("status", ""))
+def _count_result(summary: Summary, headers: Mapping[str, str], *, is_owner: bool) -> bool:
+    status, is_counted = headers.get("status", ""), False
+    if summary.tally is not None and (is_owner or status != ResultStatus.CANCELLED):
+        is_counted = summary.tally.add_result(headers.get("task", ""), number(headers.get("attempt", "")), status)
     summary.tokens += number(headers.get("tokens", "0"))
     summary.usd += real(headers.get("usd", "0"))
+    return is_counted
 
 
 def _ended(status: str) -> RequestStatus:

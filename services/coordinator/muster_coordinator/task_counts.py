@@ -1,8 +1,9 @@
 """How many tasks of a request are done, failed and cancelled. Pure.
 
 A task counts once, by the first result of its newest attempt, and not at all while that attempt runs or before the
-first one. So a second result of an attempt changes nothing, and a failed task that is tried again is not failed any
-more. There are two sources for the same numbers:
+first one. What a worker writes that was stopped (`cancelled`) is no result of its attempt. So a second result of an
+attempt changes nothing, and a failed task that is tried again is not failed any more. There are two
+sources for the same numbers:
   TaskTally   follows a log as it grows: which attempts there are is read from the bodies of the owner's `reserved`
               entries, what they came to from the headers `task`, `attempt` and `status` of results
   counts_of   asks the fold
@@ -55,10 +56,12 @@ class TaskTally:
                 self._attempts[task_id] = reservation.attempt
                 self._results.pop(task_id, None)
 
-    def add_result(self, task_id: str, attempt: int, status: str) -> None:
-        """An attempt came to this, unless it was never reserved or has a result already."""
-        if task_id not in self._results and self._attempts.get(task_id) == attempt and status in _STATUSES:
-            self._results[task_id] = _STATUSES[status]
+    def add_result(self, task_id: str, attempt: int, status: str) -> bool:
+        """An attempt came to this, unless it was never reserved or has a result already: whether it counts."""
+        if task_id in self._results or self._attempts.get(task_id) != attempt or status not in _STATUSES:
+            return False
+        self._results[task_id] = _STATUSES[status]
+        return True
 
     def counts(self) -> TaskCounts:
         return TaskCounts.of(self._results.values())

@@ -19,6 +19,11 @@ _VAGUE = re.compile(
 )
 
 
+_WORD = re.compile(
+    r"-?\d+(?:[.,]\d+)*|\w+|[^\w\s.,;:!?\"'`()\[\]{}-]"
+)  # numbers, words, signs with a meaning such as %
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something to say about a plan; an error keeps the plan from running, a warning does not."""
@@ -31,15 +36,17 @@ class Finding:
         return f"{self.where}: {self.text}"
 
 
-def lint(plan: Plan, team: Team, budget: Budget | None = None, num_tasks: int | None = None) -> list[Finding]:
-    """All errors (at most twenty), then the warnings."""
+def lint(
+    plan: Plan, team: Team, budget: Budget | None = None, num_tasks: int | None = None, *, is_map: bool = False
+) -> list[Finding]:
+    """All errors (at most twenty), then the warnings; items of a map may well be the same."""
     matching = matcher(team)
     findings = _id_findings(plan)
     if not findings:
         findings = [*_cycle_findings(plan), *_route_findings(plan, team, matching)]
     if not findings:
         findings = _size_findings(plan, budget or Budget(), matching)
-    return [*findings[:MAX_FINDINGS], *_warnings(plan, num_tasks)]
+    return [*findings[:MAX_FINDINGS], *_warnings(plan, num_tasks, is_map=is_map)]
 
 
 def errors(findings: Iterable[Finding]) -> list[Finding]:
@@ -121,7 +128,7 @@ def _size_findings(plan: Plan, budget: Budget, matching: Matching) -> list[Findi
     ]
 
 
-def _warnings(plan: Plan, num_tasks: int | None) -> list[Finding]:
+def _warnings(plan: Plan, num_tasks: int | None, *, is_map: bool) -> list[Finding]:
     found: list[Finding] = []
     if num_tasks is not None and len(plan.tasks) != num_tasks:
         found.append(Finding("warning", "tasks", f"{num_tasks} tasks were asked for, the plan has {len(plan.tasks)}"))
@@ -129,16 +136,27 @@ def _warnings(plan: Plan, num_tasks: int | None) -> list[Finding]:
     vague = [task.id for task, text in zip(plan.tasks, texts, strict=True) if _VAGUE.fullmatch(text)]
     if vague:
         found.append(Finding("warning", "tasks", f"vague descriptions, say what exactly: {_listed(vague)}"))
-    seen: set[tuple[object, ...]] = set()
-    repeated: list[str] = []
-    for task, text in zip(plan.tasks, texts, strict=True):
-        key = (text, task.tag, task.match_all, task.match_some, task.dependencies)
-        if key in seen:
-            repeated.append(task.id)
-        seen.add(key)
+    repeated = [] if is_map else [task_id for group in same_work(plan) for task_id in group[1:]]
     if repeated:
         found.append(Finding("warning", "tasks", f"the same work as an earlier task: {_listed(repeated)}"))
     return found
+
+
+def same_work(plan: Plan) -> list[tuple[str, ...]]:
+    """Groups of tasks that are the same work: the same tags and dependencies, and descriptions that say the same.
+
+    Copies of a broadcast are meant to be the same, and so are the tasks of which a plan selects the best.
+    """
+    needed = {need for task in plan.tasks for need in task.dependencies}
+    is_select = plan.aggregation == "select"
+    groups: dict[tuple[object, ...], list[str]] = {}
+    for task in plan.tasks:
+        if task.broadcast or (is_select and task.id not in needed):
+            continue
+        words = " ".join(_WORD.findall(task.description.lower()))
+        tags = (task.tag, frozenset(task.match_all), frozenset(task.match_some))
+        groups.setdefault((words or task.description, tags, frozenset(task.dependencies)), []).append(task.id)
+    return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
 def _listed(ids: list[str]) -> str:

@@ -3,6 +3,8 @@
 The task is judged. If there is nothing to run, it is acked; a poison task gets a failed result first. Otherwise its
 role runs, the result is stored, and only then the task is acked. A cancellation in between means one of three things:
 the attempt was aborted (ack), the worker stops (hand back, with a note), or the role cancelled it (failed result, ack).
+An aborted attempt that had spent something, or that another side of the same attempt goes on with, stores that as a
+cancelled result. If the other one has the same message, it must not be acked: it is the other's by now.
 """
 
 import asyncio
@@ -12,14 +14,16 @@ from dataclasses import dataclass
 
 from opentelemetry.trace import Span
 
+from muster_agent.models.port import NOTHING
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
+from muster_protocol.conflict import SideId
 from muster_protocol.explain import failure_text
 from muster_protocol.messages import Task
 from muster_worker.events import Events
-from muster_worker.executor import Executor
+from muster_worker.executor import Executor, meter_of
 from muster_worker.history import History, Verdict
-from muster_worker.outcome import Outcome, failed, failure
+from muster_worker.outcome import Outcome, failed, failure, stopped
 from muster_worker.result import Results, log_name
 from muster_worker.spans import (
     is_traced,
@@ -49,13 +53,34 @@ class Resources:
 class RunningAttempt:
     """An attempt that this worker has taken and not settled yet."""
 
-    __slots__ = ("_handler", "_resources", "_span", "begun_at", "delivery", "is_aborted", "start_announced", "task")
+    __slots__ = (
+        "_abort_reason",
+        "_deliveries",
+        "_handler",
+        "_is_settling",
+        "_keeps",
+        "_meter",
+        "_resources",
+        "_span",
+        "begun_at",
+        "delivery",
+        "is_aborted",
+        "is_running",
+        "start_announced",
+        "task",
+    )
 
     def __init__(self, task: Task, delivery: Delivery, resources: Resources) -> None:
         self.task, self.delivery = task, delivery
         self._resources = resources
         self._handler = asyncio.current_task()
+        self._meter = meter_of(task)
+        self._deliveries = {delivery.number}
+        self._keeps: int | None = None  # the message with which another side goes on
+        self._abort_reason = ""
+        self._is_settling = False
         self.is_aborted = False
+        self.is_running = False
         self.start_announced = True  # there is no start to announce before the role begins
         self.begun_at = time.monotonic()
         self._span: Span | None = None
@@ -63,7 +88,7 @@ class RunningAttempt:
     async def live(self) -> None:
         """Judge the task, run it if it has to be run, and settle its delivery."""
         try:
-            verdict = await self._resources.history.judge(self.task, self.delivery.number)
+            verdict = await self._resources.history.judge(self.task, self.delivery)
             if verdict is Verdict.RUN:
                 await self._work()
             else:
@@ -74,11 +99,24 @@ class RunningAttempt:
             self.delivery.lease.drop()  # a redelivery may have replaced the one that the pull knows and drops
             raise
 
-    def abort(self) -> None:
-        """Stop it; its task is acked without a result."""
+    def abort(self, reason: str = "", *, keeps: int | None = None) -> None:
+        """Stop it without a result that counts; `keeps` is the message with which another side goes on."""
+        if self._is_settling:
+            return
         self.is_aborted = True
+        self._abort_reason, self._keeps = reason, keeps
         if self._handler is not None:
             self._handler.cancel()
+
+    def is_side(self, side: SideId) -> bool:
+        """Whether this is the side that an abort names, by any of its deliveries."""
+        is_here = side.worker == self._resources.bus.sender.instance
+        return is_here and side.task_sequence == self.delivery.sequence and side.delivery in self._deliveries
+
+    def answer_check(self, asked_at: float = 0.0) -> None:
+        """Say once more that it runs here, if it does: now, and after it was asked, whatever the clocks say."""
+        if self.is_running:
+            self._announce(asked_at, is_again=self.start_announced)
 
     def on_redelivery(self, delivery: Delivery) -> None:
         """The task has arrived once more while it runs here: the same message again, or a second copy of it."""
@@ -86,13 +124,24 @@ class RunningAttempt:
             self.delivery.lease.drop()
             self.delivery = delivery  # only the lease is new
             note_redelivery(self._span, delivery)
+            self._deliveries.add(delivery.number)
         else:
             delivery.lease.ack()  # the first copy keeps its lease
+            why = f"the attempt runs here already, from message {self.delivery.sequence}"
+            self._resources.events.refused(self.task.attempt_id, delivery, why)
+            log.warning("■ task    %s  a second message of it was refused", log_name(self.task))
 
     def announce_start(self) -> None:
+        """Say that it runs here, once."""
+        if not self.start_announced:
+            log.info("→ task    %s", log_name(self.task))
+            self._announce()
+
+    def _announce(self, not_before: float = 0.0, *, is_again: bool = False) -> None:
         self.start_announced = True
-        log.info("→ task    %s", log_name(self.task))
-        self._resources.events.started(self.task, self.delivery, self._resources.executor.role_of(self.task.tag))
+        role = self._resources.executor.role_of(self.task.tag)
+        at = max(not_before, self._resources.bus.clock.now())
+        self._resources.events.started(self.task, self.delivery, role, at, is_again=is_again)
 
     async def _settle_unrun(self, verdict: Verdict) -> None:
         """Ack a task that is not run; a poison one gets a failed result and a report first."""
@@ -101,6 +150,8 @@ class RunningAttempt:
             await self._store(failed("", error), 0.0)
             text = f"task {self.task.attempt_id}: {error.message}"
             await self._resources.bus.report(text, self.delivery, request_id=self.task.request_id)
+        elif verdict is not Verdict.DONE_FROM_HERE:  # it may be a copy: the coordinator knows
+            self._resources.events.refused(self.task.attempt_id, self.delivery, verdict.value)
         self.delivery.lease.ack()
         log.info("■ task    %s  not run: %s", log_name(self.task), verdict.value)
 
@@ -108,6 +159,7 @@ class RunningAttempt:
         """Run the role under a span where the request is traced."""
         self.begun_at = time.monotonic()
         self.start_announced = False
+        self.is_running = True
         bus, task, delivery = self._resources.bus, self.task, self.delivery
         if not is_traced(bus, delivery):
             await self._run()
@@ -128,11 +180,13 @@ class RunningAttempt:
     async def _run(self) -> Outcome:
         """Run the role, store its result, and only then ack."""
         began = time.monotonic()
-        outcome = await self._resources.executor.run(self.task, self._resources.events.context(self.task))
+        context = self._resources.events.context(self.task, self.announce_start)
+        outcome = await self._resources.executor.run(self.task, context, self._meter)
         seconds = time.monotonic() - began
         note_lease(self.delivery.lease)
         self.start_announced = True
         outcome = await self._store(outcome, seconds)
+        self.is_running = False
         self.delivery.lease.ack()
         if outcome.error is None:
             log.info("✓ result  %s  %s  %.2f s", log_name(self.task), outcome.status, seconds)
@@ -144,11 +198,28 @@ class RunningAttempt:
     async def _store(self, outcome: Outcome, seconds: float) -> Outcome:
         return await self._resources.results.store(self.task, self.delivery, outcome, seconds)
 
+    async def _settle_aborted(self) -> None:
+        """Store what it has cost, if anything or if another side goes on; ack, unless the other has this message."""
+        self._is_settling = True
+        usage, reason = self._meter.usage, self._abort_reason or "told to stop"
+        if self._keeps is not None or usage != NOTHING:
+            role = self._resources.executor.role_of(self.task.tag)
+            outcome = stopped(role, reason, usage, tuple(self._meter.tool_calls))
+            try:
+                await self._store(outcome, time.monotonic() - self.begun_at)
+            except asyncio.CancelledError:
+                log.warning("… result  %s  the cost of a stopped attempt was not stored", log_name(self.task))
+        if self._keeps == self.delivery.sequence:
+            self.delivery.lease.drop()
+        else:
+            self.delivery.lease.ack()
+        log.info("■ task    %s  stopped: %s", log_name(self.task), reason)
+
     async def _settle_cancelled(self) -> None:
         """Ack an aborted task, hand back that of a stopping worker, fail one whose role cancelled it."""
+        self.is_running = False
         if self.is_aborted:
-            self.delivery.lease.ack()
-            log.info("■ task    %s  stopped", log_name(self.task))
+            await self._settle_aborted()
         elif self._resources.stopping.is_set():
             await self._resources.events.handed_back(self.delivery, self.task.attempt_id)
             self.delivery.lease.hand_back()

@@ -1,4 +1,4 @@
-"""Decides which attempts of this worker a control message stops, and remembers the requests that were cancelled."""
+"""Decides which attempts a control message stops or asks for, and remembers the requests that were cancelled."""
 
 import logging
 from collections import OrderedDict
@@ -8,13 +8,13 @@ from muster_bus.connection import Incoming
 from muster_bus.receive import open_live
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import Invalid
-from muster_protocol.messages import CONTROL_KINDS, Abort
+from muster_protocol.messages import CONTROL_KINDS, Abort, Cancel, Check
 from muster_worker.attempt import RunningAttempt
 
 log = logging.getLogger("muster.worker")
 
 MAX_REMEMBERED = 10_000
-MAY_ABORT = ("supervisor/", "coordinator/")
+MAY_ORDER = ("supervisor/", "coordinator/")
 
 
 class Control:
@@ -28,11 +28,22 @@ class Control:
         return request_id in self._cancelled
 
     def on_message(self, message: Incoming) -> None:
-        abort = abort_in(message)
-        if abort is None:
-            return
+        match order_in(message):
+            case Abort() as abort:
+                self._abort(abort)
+            case Check() as check:
+                for key in check.attempt_ids & self._running.keys():
+                    self._running[key].answer_check(check.at)
+            case None:
+                return
+
+    def _abort(self, abort: Abort) -> None:
         for key in stopped_by(abort, self._running):
-            self._running[key].abort()
+            attempt = self._running[key]
+            if abort.side is None:
+                attempt.abort(abort.reason)
+            elif attempt.is_side(abort.side):
+                attempt.abort(abort.reason, keeps=abort.keeps)
         if not abort.attempts:
             self._remember(abort.request_id)
 
@@ -42,16 +53,16 @@ class Control:
             self._cancelled.popitem(last=False)
 
 
-def abort_in(message: Incoming) -> Abort | None:
-    """The abort that a control message carries, if its sender may give one."""
+def order_in(message: Incoming) -> Abort | Check | None:
+    """The abort or the check that a control message carries, if its sender may give one."""
     try:
         sender, control = open_live(message, CONTROL_KINDS)
     except Invalid as reason:
         log.debug("%s: ignored a control message: %s", message.subject, reason)
         return None
-    if not isinstance(control, Abort):
+    if isinstance(control, Cancel):
         return None  # a cancel is only a wish: the owner decides on it in the log, and then sends an abort
-    return control if sender.startswith(MAY_ABORT) else None
+    return control if sender.startswith(MAY_ORDER) else None
 
 
 def stopped_by(abort: Abort, running: Iterable[AttemptId]) -> list[AttemptId]:

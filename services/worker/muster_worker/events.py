@@ -1,7 +1,12 @@
-"""The events of a worker: published without waiting, except for the note of a hand-back, which is stored."""
+"""The events of a worker. Nobody waits for them, except for the note of a hand-back.
+
+What tells of double work, `started` and `refused`, is repeated in the background until it is stored.
+"""
 
 import logging
+import secrets
 import time
+from collections.abc import Callable
 
 from muster_agent.functions import Context
 from muster_bus.connection import Bus
@@ -9,7 +14,8 @@ from muster_bus.lease import Delivery
 from muster_protocol import headers as h
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import Invalid, MusterError
-from muster_protocol.messages import Event, HandedBack, Progress, Started, Task, ToolUsed
+from muster_protocol.messages import Event, HandedBack, Progress, Refused, Started, Task, ToolUsed
+from muster_worker.confirming import Confirming
 
 log = logging.getLogger("muster.worker")
 
@@ -21,25 +27,49 @@ class Events:
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
+        self._confirming = Confirming(bus)
 
-    def started(self, task: Task, delivery: Delivery, role: str) -> None:
+    def started(self, task: Task, delivery: Delivery, role: str, at: float, *, is_again: bool = False) -> None:
+        """An attempt runs here: said once, and again when somebody asks."""
         started = Started(
             **task.attempt_id._asdict(),
             worker=self._bus.sender.instance,
             role=role,
             delivery=delivery.number,
             task_sequence=delivery.sequence,
+            at=round(at, 6),
         )
-        self._publish(started)
+        origin = self._bus.origin(task.request_id, nonce=secrets.token_hex(4) if is_again else "")
+        self._confirming.send(started, origin, delivery.headers)
 
-    def context(self, task: Task) -> Context:
-        """What a role gets beside its task: its inputs, and functions that publish how it goes."""
+    def refused(self, attempt: AttemptId, delivery: Delivery, why: str) -> None:
+        """A message of an attempt was not run here."""
+        refused = Refused(
+            **attempt._asdict(),
+            worker=self._bus.sender.instance,
+            delivery=delivery.number,
+            task_sequence=delivery.sequence,
+            why=why,
+        )
+        self._confirming.send(refused, self._bus.origin(attempt.request_id), delivery.headers)
+
+    async def finish(self, timeout: float) -> None:
+        """Wait a little for what is not stored yet."""
+        await self._confirming.finish(timeout)
+
+    def context(self, task: Task, announce_start: Callable[[], None]) -> Context:
+        """What a role gets beside its task: its inputs, and functions that publish how it goes.
+
+        The start is announced before anything else is said about the attempt.
+        """
 
         def progress(text: str) -> None:
+            announce_start()
             event = Progress(**task.attempt_id._asdict(), text=text)
             self._publish(event)
 
         def tool_used(tool: str, seconds: float, error: str | None) -> None:
+            announce_start()
             used = ToolUsed(
                 **task.attempt_id._asdict(),
                 tool=tool,
@@ -63,7 +93,9 @@ class Events:
     async def handed_back(self, delivery: Delivery, attempt: AttemptId) -> None:
         """Store a note, so that this delivery of the attempt is not counted as one without a result."""
         instance = self._bus.sender.instance
-        note = HandedBack(**attempt._asdict(), worker=instance, delivery=delivery.number)
+        note = HandedBack(
+            **attempt._asdict(), worker=instance, delivery=delivery.number, task_sequence=delivery.sequence
+        )
         try:
             await self._bus.store(note, self._bus.origin(attempt.request_id), give_up_after=NOTE_SECONDS)
         except MusterError as error:

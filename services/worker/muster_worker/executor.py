@@ -42,13 +42,16 @@ class Executor:
         """What a person should be told about the models in use."""
         return tuple(dict.fromkeys(runner.notice for runner in self._by_tag.values() if runner.notice))
 
-    async def run(self, task: Task, ctx: Context) -> Outcome:
-        """The outcome of one attempt; the only exception that leaves is a cancellation of the attempt itself."""
+    async def run(self, task: Task, ctx: Context, meter: Meter | None = None) -> Outcome:
+        """The outcome of one attempt; the only exception that leaves is a cancellation of the attempt itself.
+
+        `meter` gets what is spent, also by an attempt that is cancelled.
+        """
         runner = self._by_tag.get(task.tag)
         if runner is None:
             text = f"this worker has no role with the tag {task.tag!r}; it has: {', '.join(self._by_tag)}"
             return failed("", failure("logic", text))
-        meter = Meter(Limit(task.tokens, task.usd))
+        meter = meter or meter_of(task)
         timer = asyncio.timeout(task.timeout_seconds)
         error: Failure | None = None
         output: Output = None
@@ -81,6 +84,11 @@ class Executor:
         if key not in self._models:
             self._models[key] = choose_model(name, self._env, self._team.prices, offline_seconds)
         return self._models[key]
+
+
+def meter_of(task: Task) -> Meter:
+    """What an attempt may spend."""
+    return Meter(Limit(task.tokens, task.usd))
 
 
 def _is_cancelled() -> bool:

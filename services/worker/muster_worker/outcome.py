@@ -36,6 +36,11 @@ def failed(role: str, error: Failure) -> Outcome:
     return Outcome(ResultStatus.FAILED, role, error=error)
 
 
+def stopped(role: str, reason: str, usage: Usage, tool_calls: tuple[dict[str, Any], ...]) -> Outcome:
+    """The outcome of an attempt that was told to stop: what it had spent, and nothing else."""
+    return Outcome(ResultStatus.CANCELLED, role, None, failure("cancelled", reason), usage, tool_calls)
+
+
 def failure(error_class: str, message: str, *, stack: str | None = None, is_final: bool = False) -> Failure:
     text = _encodable(message[:MAX_MESSAGE])
     return Failure.model_validate({"class": error_class, "message": text, "stack": stack, "is_final": is_final})

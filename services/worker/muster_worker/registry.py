@@ -5,9 +5,9 @@ import logging
 from collections.abc import Callable, Sequence
 
 from muster_bus.background import supervised
+from muster_bus.buckets.kv import Bucket
+from muster_bus.buckets.workers import BUCKET
 from muster_bus.connection import Bus
-from muster_bus.kv import Bucket
-from muster_bus.workers import BUCKET
 from muster_protocol.errors import MusterError
 from muster_protocol.worker_card import WorkerCard
 

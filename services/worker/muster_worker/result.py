@@ -52,6 +52,7 @@ class Results:
             worker=self._bus.sender.instance,
             role=outcome.role,
             delivery=delivery.number,
+            task_sequence=delivery.sequence,
             usage=outcome.usage,
             seconds=round(seconds, 4),
             tool_calls=outcome.tool_calls,

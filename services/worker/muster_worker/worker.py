@@ -26,6 +26,7 @@ log = logging.getLogger("muster.worker")
 
 TASKS = {Task.kind: Task}
 STARTED_AFTER_SECONDS = 0.02  # for a shorter attempt its result is event enough
+EVENTS_SECONDS = 0.5  # for events that are not stored yet
 HAND_BACK_SECONDS = 4.0  # for the attempts that a stop interrupts: a role may clean up, and a note has a second
 
 
@@ -78,6 +79,7 @@ class Worker:
         if self._announcing is not None:
             self._announcing.cancel()
         await self._registry.stop()
+        await self._events.finish(EVENTS_SECONDS)
         await self.bus.flush()
         self._pull.stop()
 
@@ -116,8 +118,11 @@ class Worker:
             await asyncio.sleep(STARTED_AFTER_SECONDS)
             latest = time.monotonic() - STARTED_AFTER_SECONDS
             for attempt in list(self._running.values()):
-                if not attempt.start_announced and attempt.begun_at <= latest:
+                if attempt.begun_at <= latest:
                     attempt.announce_start()
 
     async def _on_reconnect(self) -> None:
+        """A check may have been missed: say again what runs here."""
         self._history.connected_at = self.bus.clock.now()
+        for attempt in list(self._running.values()):
+            attempt.answer_check()

@@ -68,9 +68,9 @@ def test_a_failed_attempt_shows_its_reason_and_the_line_of_code(stack: str | Non
 def test_a_conflict_names_both_workers():
     same = {"request_id": "r", "task_id": "t1", "attempt": 1, "what": "finished twice", "at": 1.0}
 
-    news = Board(RequestState("r")).apply_event(ConflictFound.of({**same, "first": "w-1#1", "second": "w-1#2"}), 1.0)
+    news = Board(RequestState("r")).apply_event(ConflictFound.of({**same, "first": "w-1", "second": "w-2"}), 1.0)
 
-    assert str(news) == "⚠ t1  finished twice: worker-w-1#1 and worker-w-1#2"
+    assert str(news) == "⚠ t1  finished twice: w-1 and w-2"
 
 
 def test_progress_and_tools_are_shown_at_most_once_a_second():

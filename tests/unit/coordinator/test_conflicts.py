@@ -1,158 +1,314 @@
-"""The rules of conflicts, in any order and under repetition."""
+"""I6, the rules: whatever order, repetition and split of the evidence, one record, and one side that has to stop."""
 
-import json
-import re
+import time
 from collections.abc import Sequence
-from pathlib import Path
+from itertools import pairwise
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_coordinator.conflicts import (
-    Conflict,
-    ConflictDetector,
-    Finish,
-    HandBack,
-    Sighting,
-    Sign,
-    Start,
-)
+from muster_coordinator.conflicts import conflict_of, contenders, judge, live_sides, merge
+from muster_coordinator.evidence import Evidence, Sighting, What
 from muster_protocol.attempt_id import AttemptId
-from muster_protocol.messages import ConflictFound
+from muster_protocol.conflict import Conflict, ConflictKind, SideId
+from tests.guards import guards
 
 KEY = AttemptId("r1", "a", 1)
-ROOT = Path(__file__).parents[3]
+NOW = 1000.0
+DISPATCHED, STARTED, REFUSED, BACK, STOPPED, FINISHED, SUCCEEDED = What
 
 
-def seen(*sightings: Sighting) -> list[Conflict]:
-    detector = ConflictDetector()
-    return [conflict for sighting in sightings for conflict in detector.see(sighting)]
+def seen(what: What, at: float, worker: str = "", delivery: int = 1, message: int = 7) -> Sighting:
+    return Sighting(KEY, what, at, worker, delivery if worker else 0, message, f"worker/{worker}" if worker else "s/s1")
 
 
-keys = st.builds(AttemptId, st.just("r1"), st.sampled_from(["a", "b"]), st.integers(1, 2))
-names = st.sampled_from(["w1", "w2", "w3"])
-times = st.floats(1, 100)
-starts = st.builds(Start, keys, names, st.integers(1, 3), st.integers(1, 2), times)
-finishes = st.builds(Finish, keys, names, st.integers(1, 3), times)
-signs = st.builds(Sign, st.none() | keys, names, times)
+def side(worker: str, delivery: int = 1, message: int = 7) -> SideId:
+    return SideId(worker=worker, delivery=delivery, task_sequence=message)
 
 
-def _first_of_each(sightings: Sequence[Sighting]) -> list[Sighting]:
-    """A worker starts and finishes one delivery of one message once, at one time."""
-    unique: dict[tuple[object, ...], Sighting] = {}
-    for sighting in sightings:
-        what = sighting if isinstance(sighting, Sign) else sighting[:-1]
-        unique.setdefault((type(sighting), *what), sighting)
-    return list(unique.values())
+def record_of(*history: Sighting, answered_at: float | None = None) -> Conflict:
+    evidence = Evidence()
+    for sighting in history:
+        evidence.see(sighting)
+    if answered_at is not None:
+        evidence.see_answer(KEY.request_id, answered_at)
+    return conflict_of(KEY, evidence.case(KEY), evidence.answered_at(KEY.request_id))
 
 
-histories = st.lists(starts | finishes | signs, max_size=12).map(_first_of_each)
+def judged(*history: Sighting, answered_at: float | None = None) -> Conflict | None:
+    return judge(record_of(*history, answered_at=answered_at), NOW)
 
 
-@given(histories.flatmap(lambda history: st.tuples(st.just(history), st.permutations(history))))
-def test_any_order_gives_the_same_conflicts(histories: tuple[list[Sighting], list[Sighting]]):
-    history, shuffled = histories
+def kinds(*history: Sighting, answered_at: float | None = None) -> list[str]:
+    found = judged(*history, answered_at=answered_at)
+    return [] if found is None else [kind.value for kind in found.kinds]
 
-    assert set(seen(*shuffled)) == set(seen(*history))
+
+def stopped(*history: Sighting, answered_at: float | None = None) -> list[SideId]:
+    found = judged(*history, answered_at=answered_at)
+    return [] if found is None else list(found.stops)
+
+
+workers = st.sampled_from(["w1", "w2", "w3"])
+times = st.integers(1, 30).map(float)
+of_a_worker = st.sampled_from([STARTED, REFUSED, BACK, STOPPED, FINISHED, SUCCEEDED])
+sightings = st.builds(
+    Sighting,
+    st.just(KEY),
+    of_a_worker,
+    times,
+    workers,
+    st.integers(1, 3),
+    st.integers(7, 9),
+    st.just("worker/x"),
+    st.none() | st.just("4bf9"),
+    st.integers(0, 3),
+    st.just(0.5),
+)
+messages = st.builds(
+    Sighting,
+    st.just(KEY),
+    st.just(DISPATCHED),
+    times,
+    st.just(""),
+    st.just(0),
+    st.integers(6, 10),
+    st.just("supervisor/s1"),
+    st.none(),
+    st.just(0),
+    st.just(0.0),
+)
+histories = st.lists(sightings | messages, max_size=14)
+
+
+@given(histories, st.randoms(use_true_random=False), st.integers(1, 3))
+def test_any_order_repetition_and_split_of_the_evidence_gives_the_same_record(
+    history: list[Sighting], chance: Random, count: int
+):
+    shuffled = [*history, *chance.sample(history, len(history) // 2)]
+    chance.shuffle(shuffled)
+    split: list[list[Sighting]] = [[] for _ in range(count)]
+    for sighting in shuffled:
+        chance.choice(split).append(sighting)
+
+    merged = record_of(*split[0])
+    for part in split[1:]:
+        merged = merge(merged, record_of(*part)) if chance.random() < 0.5 else merge(record_of(*part), merged)
+
+    assert merged == record_of(*history)
+    assert judge(merged, NOW) == judged(*history)
+
+
+@given(st.lists(histories, min_size=3, max_size=3))
+def test_merging_is_commutative_associative_and_idempotent(parts: Sequence[list[Sighting]]):
+    a, b, c = (record_of(*part) for part in parts)
+
+    assert merge(a, b) == merge(b, a)
+    assert merge(merge(a, b), c) == merge(a, merge(b, c))
+    assert merge(a, a) == a
 
 
 @given(histories)
-def test_repetition_adds_nothing_and_each_conflict_is_returned_once(history: list[Sighting]):
-    found = seen(*history, *history)
+def test_the_only_live_side_is_never_stopped_and_of_several_all_but_one_are(history: list[Sighting]):
+    record = record_of(*history)
+    found = judge(record, NOW)
+    live = {one.id for one in live_sides(record, None)}
+    has_result = any(one.ended == "finished" for one in record.sides)
 
-    assert found == seen(*history)
-    assert len(found) == len(set(found))
+    if found is None:
+        return
+    if len(live) == 1 and not has_result:
+        assert not live & set(found.stops)
+    if len(live) > 1 and not has_result:
+        assert len(live - set(found.stops)) == 1
+        assert found.keep in live
+    assert set(found.stops) <= {one.id for one in record.sides if one.started_at and not one.ended}
 
 
-@given(histories)
-def test_a_conflict_names_two_sides_that_were_seen(history: list[Sighting]):
-    for conflict in seen(*history):
-        workers = {s.worker for s in history if isinstance(s, Start | Finish) and s.key == conflict.key}
-        assert conflict.first != conflict.second
-        assert {side.split("@")[0].split("#")[0] for side in (conflict.first, conflict.second)} <= workers
+@given(histories, histories)
+def test_what_was_decided_stands(history: list[Sighting], later: list[Sighting]):
+    first = judged(*history)
+    if first is None:
+        return
 
+    then = judge(merge(first, record_of(*later)), NOW)
 
-@given(histories)
-def test_the_loss_of_a_sighting_never_invents_a_conflict(history: list[Sighting]):
-    everything = {
-        (conflict.key, conflict.what, frozenset((conflict.first, conflict.second))) for conflict in seen(*history)
-    }
-
-    for lost in range(len(history)):
-        rest = seen(*history[:lost], *history[lost + 1 :])
-        assert {(c.key, c.what, frozenset((c.first, c.second))) for c in rest} <= everything
+    assert then is not None
+    assert then.stops[: len(first.stops)] == first.stops
+    assert set(first.kinds) <= set(then.kinds)
 
 
 @given(st.lists(st.sampled_from(["w1", "w2", "w3", "w4"]), min_size=2, max_size=4, unique=True))
 def test_a_chain_of_handovers_is_no_conflict(workers: list[str]):
-    history: list[Sighting] = []
-    for delivery, worker in enumerate(workers, 1):
-        history += [Start(KEY, worker, delivery, 7, delivery), Sign(None, worker, delivery + 0.5)]
-    history.append(Finish(KEY, workers[-1], len(workers), 99))
+    history = [seen(STARTED, number, worker, number) for number, worker in enumerate(workers, 1)]
+    history += [seen(STARTED, number + 0.5, worker, number) for number, worker in enumerate(workers, 1)]
+    history.append(seen(SUCCEEDED, 99, workers[-1], len(workers)))
 
-    assert seen(*history) == []
-
-
-def test_two_messages_of_one_attempt_are_a_conflict_as_soon_as_both_are_started():
-    assert seen(Start(KEY, "w1", 1, 7, 1.0), Start(KEY, "w2", 1, 8, 2.0)) == [
-        Conflict(KEY, "started twice", "w1", "w2")
-    ]
+    assert judged(*history) is None
 
 
-def test_one_worker_that_starts_two_messages_of_one_attempt_is_named_with_both():
-    assert seen(Start(KEY, "w1", 1, 7, 1.0), Start(KEY, "w1", 1, 8, 2.0)) == [
-        Conflict(KEY, "started twice", "w1@7", "w1@8")
-    ]
+@guards(
+    "services/coordinator/muster_coordinator/conflicts.py",
+    "return max(earlier.last_sign_at or 0.0, ended_at) > (later.started_at or 0.0)",
+    rule="I6",
+    replace="return True",
+)
+def test_a_silent_worker_of_the_earlier_delivery_is_a_handover():
+    assert judged(seen(STARTED, 1, "w1"), seen(STARTED, 5, "w2", 2), seen(SUCCEEDED, 9, "w2", 2)) is None
 
 
-def test_a_redelivery_to_the_same_worker_is_no_conflict():
-    assert seen(Start(KEY, "w1", 1, 7, 1.0), Start(KEY, "w1", 2, 7, 2.0), Sign(None, "w1", 3.0)) == []
+def test_two_live_workers_of_one_message_are_a_conflict_and_the_earlier_delivery_stops():
+    history = (seen(STARTED, 1, "w1"), seen(STARTED, 5, "w2", 2), seen(STARTED, 5.1, "w1"), seen(STARTED, 5.2, "w2", 2))
+
+    found = judged(*history)
+
+    assert found is not None
+    assert found.kinds == (ConflictKind.STARTED_TWICE,)
+    assert (found.keep, found.stops) == (side("w2", 2), (side("w1"),))
+    assert "later delivery" in found.why
 
 
-def test_an_event_of_the_earlier_worker_makes_a_redelivery_a_conflict():
-    first, second = Start(KEY, "w1", 1, 7, 1.0), Start(KEY, "w2", 2, 7, 2.0)
-    expected = [Conflict(KEY, "started twice", "w1", "w2")]
-
-    assert seen(first, second, Sign(None, "w1", 3.0)) == expected
-    assert seen(first, second, Sign(KEY, "w1", 3.0)) == expected
-    assert seen(first, second, Finish(KEY, "w1", 1, 3.0)) == expected
-    assert seen(first, second, Sign(None, "w1", 1.5)) == []
-    assert seen(first, second, Sign(None, "w2", 3.0)) == []
-
-
-def test_a_worker_that_handed_an_attempt_back_is_no_side_of_a_conflict():
-    first, second = Start(KEY, "w1", 1, 7, 1.0), Start(KEY, "w2", 2, 7, 2.0)
-
-    assert seen(first, HandBack(KEY, "w1", 1), second, Sign(None, "w1", 3.0)) == []
-
-
-def test_finishing_twice_is_a_conflict_of_two_workers_or_of_two_deliveries():
-    assert seen(Finish(KEY, "w1", 1, 1.0), Finish(KEY, "w2", 2, 2.0)) == [Conflict(KEY, "finished twice", "w1", "w2")]
-    assert seen(Finish(KEY, "w1", 1, 1.0), Finish(KEY, "w1", 2, 2.0)) == [
-        Conflict(KEY, "finished twice", "w1#1", "w1#2")
-    ]
-    assert seen(Finish(KEY, "w1", 1, 1.0), Finish(KEY, "w1", 1, 2.0)) == []
-
-
-def test_the_detector_forgets_the_oldest_attempts_first():
-    detector = ConflictDetector(max_attempts=2)
-    for task_id in ("a", "b", "c"):
-        detector.see(Start(AttemptId("r1", task_id, 1), "w1", 1, 7, 1.0))
-
-    assert detector.see(Start(AttemptId("r1", "c", 1), "w2", 1, 8, 2.0)) != []
-    assert detector.see(Start(AttemptId("r1", "a", 1), "w2", 1, 8, 2.0)) == []
-
-
-def test_the_conflict_in_the_docs_is_one_that_the_detector_finds():
-    golden = json.loads((ROOT / "tests" / "golden" / "conflict.json").read_text(encoding="utf-8"))
-    page = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
-    example = json.loads(re.findall(r"^### conflict\n.*?```json\n(.*?)```", page, re.M | re.S)[0])
-    key = AttemptId(example["request_id"], example["task_id"], example["attempt"])
-
-    (conflict,) = seen(Finish(key, "w-1", 1, at=19.0), Finish(key, "w-2", 2, at=20.0))
-
-    published = ConflictFound(
-        **key._asdict(), what=conflict.what, first=conflict.first, second=conflict.second, at=example["at"]
+def test_of_two_live_messages_the_later_start_stops():
+    history = (
+        seen(STARTED, 1, "w1", message=9),
+        seen(STARTED, 5, "w2", message=8),
+        seen(STARTED, 5.1, "w1", message=9),
+        seen(STARTED, 5.2, "w2", message=8),
     )
-    assert ConflictFound.of(golden["body"]) == ConflictFound.of(example) == published
-    assert golden["headers"]["Nats-Msg-Id"] == published.key
+
+    assert kinds(*history) == ["dispatched_twice", "started_twice"]
+    assert stopped(*history) == [side("w2", message=8)]
+
+
+def test_nobody_is_stopped_before_two_sides_have_answered_the_roll_call():
+    started = seen(STARTED, 1, "w1"), seen(STARTED, 5, "w2", message=8)
+
+    assert stopped(*started) == []
+    assert stopped(*started, seen(STARTED, 5.1, "w2", message=8)) == []
+    assert {one.worker for one in contenders(record_of(*started))} == {"w1", "w2"}
+
+
+def test_signs_of_life_that_are_far_apart_do_not_show_that_both_live():
+    history = (seen(STARTED, 1, "w1"), seen(STARTED, 5, "w2", 2), seen(STARTED, 5.1, "w2", 2), seen(STARTED, 9, "w1"))
+
+    assert stopped(*history) == []
+    assert stopped(*history, seen(STARTED, 9.1, "w2", 2)) == [side("w1")]
+
+
+@guards(
+    "services/coordinator/muster_coordinator/conflicts.py",
+    "and (live_workers is None or side.worker in live_workers)",
+    rule="I6",
+    replace="",
+)
+def test_nobody_is_stopped_for_the_sake_of_a_worker_without_a_card():
+    history = (
+        seen(STARTED, 1, "ghost", message=1),
+        seen(STARTED, 5, "w1"),
+        seen(STARTED, 5.1, "ghost", message=1),
+        seen(STARTED, 5.2, "w1"),
+    )
+
+    found = judge(record_of(*history), NOW, {"w1", "w2"})
+
+    assert found is not None
+    assert found.stops == ()
+
+
+def test_a_copy_that_runs_when_the_other_has_a_result_is_stopped():
+    history = (seen(STARTED, 1, "w1"), seen(STARTED, 2, "w2", message=8), seen(SUCCEEDED, 3, "w1"))
+
+    assert stopped(*history) == [side("w2", message=8)]
+
+
+def test_a_start_after_the_success_and_one_after_the_answer_are_stopped():
+    done = seen(STARTED, 1, "w1"), seen(SUCCEEDED, 2, "w1")
+    again = seen(STARTED, 3, "w2", message=8)
+
+    assert kinds(*done, again) == ["dispatched_twice", "started_twice", "started_after_success"]
+    assert stopped(*done, again) == [side("w2", message=8)]
+    assert "started_after_answer" in kinds(*done, again, answered_at=2.5)
+
+
+def test_a_lonely_start_or_a_first_result_after_the_answer_is_late_and_no_conflict():
+    assert judged(seen(STARTED, 3, "w1"), seen(FINISHED, 4, "w1"), answered_at=2) is None
+    assert judged(seen(DISPATCHED, 1), seen(FINISHED, 4, "w1"), answered_at=2) is None
+
+
+def test_two_messages_are_a_conflict_even_if_nobody_starts_the_second():
+    assert kinds(seen(DISPATCHED, 1), seen(DISPATCHED, 2, message=8)) == ["dispatched_twice"]
+    refused = judged(seen(STARTED, 1, "w1"), seen(REFUSED, 2, "w1", message=8))
+    assert refused is not None
+    assert refused.kinds == (ConflictKind.DISPATCHED_TWICE,)
+    assert refused.stops == ()
+    assert "was refused" in refused.why
+
+
+def test_one_worker_with_two_deliveries_of_one_message_is_no_conflict_of_starts():
+    again = seen(STARTED, 1, "w1"), seen(STARTED, 5, "w1", 2), seen(STARTED, 6, "w1"), seen(STARTED, 6, "w1", 2)
+
+    assert judged(*again) is None
+    assert contenders(record_of(*again)) == []
+    assert judged(seen(SUCCEEDED, 1, "w1"), seen(STARTED, 5, "w1", 2)) is None
+
+
+def test_a_hand_back_is_no_side_of_a_conflict_of_starts():
+    history = (seen(STARTED, 1, "w1"), seen(BACK, 4, "w1"), seen(STARTED, 5, "w2", 2), seen(STARTED, 6, "w1"))
+
+    assert judged(*history) is None
+
+
+def test_finishing_twice_is_a_conflict_of_workers_deliveries_or_messages():
+    assert kinds(seen(SUCCEEDED, 1, "w1"), seen(FINISHED, 2, "w2", 2)) == ["finished_twice"]
+    assert kinds(seen(SUCCEEDED, 1, "w1"), seen(FINISHED, 2, "w1", 2)) == ["finished_twice"]
+    assert judged(seen(SUCCEEDED, 1, "w1"), seen(FINISHED, 2, "w1")) is None
+    assert judged(seen(SUCCEEDED, 1, "w1"), seen(STOPPED, 2, "w2", 2)) is None
+
+
+def test_a_result_of_an_older_worker_belongs_to_its_start():
+    assert judged(seen(STARTED, 1, "w1"), seen(SUCCEEDED, 2, "w1", message=0)) is None
+
+
+def test_a_start_after_the_success_of_another_attempt_is_found_in_both_orders():
+    success = seen(SUCCEEDED, 2, "w1")
+    start = seen(STARTED, 3, "w2", message=8)._replace(key=KEY._replace(attempt=2))
+
+    for history in ((success, start), (start, success)):
+        evidence = Evidence()
+        for sighting in history:
+            evidence.see(sighting)
+        assert start.key in evidence.suspects
+        found = judge(conflict_of(start.key, evidence.case(start.key), None), NOW)
+        assert found is not None
+        assert found.kinds == (ConflictKind.STARTED_AFTER_SUCCESS,)
+
+
+def test_the_oldest_attempts_are_forgotten_first():
+    evidence = Evidence(max_attempts=2)
+    for task_id in ("a", "b", "c"):
+        evidence.see(seen(STARTED, 1, "w1")._replace(key=AttemptId("r1", task_id, 1)))
+
+    assert [len(evidence.case(AttemptId("r1", task_id, 1)).trails) for task_id in ("a", "b", "c")] == [0, 1, 1]
+
+
+def test_many_forged_starts_of_one_attempt_cost_no_more_each_than_a_few():
+    def seconds(count: int) -> float:
+        evidence, began = Evidence(), time.perf_counter()
+        for number in range(count):
+            evidence.see(seen(STARTED, number, f"ghost-{number}", message=count - number))
+            judge(conflict_of(KEY, evidence.case(KEY), None), NOW)
+        return time.perf_counter() - began
+
+    assert seconds(4000) < 15  # all pairs of as many would take hours
+    assert len(record_of(*(seen(STARTED, n, f"g{n}", message=n) for n in range(1, 99))).sides) == 8
+
+
+def test_a_made_up_attempt_number_costs_nothing():
+    began = time.perf_counter()
+    evidence = Evidence()
+    for number in range(1000):
+        evidence.see(seen(STARTED, 1, "w1")._replace(key=KEY._replace(attempt=10**17 + number)))
+
+    assert time.perf_counter() - began < 2
+    assert all(one.attempt < two.attempt for one, two in pairwise(evidence.suspects))

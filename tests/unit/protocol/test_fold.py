@@ -2,6 +2,7 @@
 
 from muster_protocol.fold import advance, next_timer
 from muster_protocol.messages import Decision, ResultStatus, Usage
+from tests.guards import guards
 from tests.unit.protocol.log_builder import (
     LogBuilder,
     dispatched,
@@ -100,12 +101,31 @@ def test_a_final_failure_is_not_tried_again():
     assert statuses(log.state) == {"t": "failed"}
 
 
-def test_a_cancelled_attempt_is_not_tried_again():
+def test_an_attempt_that_its_owner_cancels_is_not_tried_again():
     log = planned(task("t"))
+    log.own(reserved(("t", 1)))
 
-    log.run(failure("t").model_copy(update={"status": ResultStatus.CANCELLED}))
+    log.own(failure("t").model_copy(update={"status": ResultStatus.CANCELLED, "worker": ""}))
 
     assert statuses(log.state) == {"t": "failed"}
+
+
+@guards(
+    "libs/protocol/muster_protocol/fold/rules.py",
+    "if attempt.result is not None or is_stopped(entry.sender, body):",
+    rule="I6",
+    replace="if attempt.result is not None:",
+)
+def test_a_worker_that_was_stopped_adds_its_cost_and_settles_nothing():
+    log = planned(task("t"))
+    log.own(reserved(("t", 1)))
+
+    log.work(result("t", worker="w2", tokens=7).model_copy(update={"status": ResultStatus.CANCELLED}))
+    log.work(result("t", tokens=10))
+
+    assert statuses(log.state) == {"t": "done"}
+    assert log.state.usage.tokens == 17
+    assert [(found.worker, found.status) for found in log.state.tasks["t"].superseded] == [("w2", "cancelled")]
 
 
 def test_a_second_result_is_counted_as_a_cost_and_nothing_else():

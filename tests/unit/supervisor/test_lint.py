@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from muster_protocol.messages import Budget
 from muster_protocol.plan import Plan, cycle_in
-from muster_supervisor.lint import errors, lint
+from muster_supervisor.lint import errors, lint, same_work
 from muster_supervisor.routing import route
 from tests.unit.agent.teams import team
 
@@ -62,6 +62,30 @@ def test_more_tasks_than_the_budget_are_an_error_also_when_a_broadcast_makes_the
 
     assert errors(lint(broadcast, TEAM, Budget(tasks=3))) == []
     assert "3 tasks; the request may have 2" in errors(lint(broadcast, TEAM, Budget(tasks=2)))[0].text
+
+
+def test_tasks_with_the_same_tags_dependencies_and_words_are_the_same_work():
+    same = plan(
+        {"id": "a", "tag": "fast", "description": "Find the prices, in EUR!"},
+        {"id": "b", "tag": "fast", "description": "find  the prices in eur"},
+        {"id": "c", "tag": "fast", "description": "Find the prices in USD"},
+        {"id": "d", "tag": "fast", "description": "Find the prices in EUR", "dependencies": ["a"]},
+        {"id": "e", "tag": "slow", "description": "Find the prices in EUR"},
+        {"id": "f", "tag": "fast", "description": "add -5 %"},
+        {"id": "g", "tag": "fast", "description": "add 5 %"},
+    )
+
+    assert same_work(same) == [("a", "b")]
+
+
+def test_copies_of_a_broadcast_and_inputs_of_a_select_may_be_the_same():
+    twins = [{"id": name, "tag": "fast", "description": "write a title"} for name in ("a", "b")]
+    last = {"id": "c", "tag": "fast", "description": "pick", "dependencies": ["a", "b"]}
+
+    assert same_work(plan(*twins)) == [("a", "b")]
+    assert same_work(plan(*twins).model_copy(update={"aggregation": "select"})) == []
+    assert same_work(plan(*twins, last).model_copy(update={"aggregation": "select"})) == [("a", "b")]
+    assert same_work(plan(*({**twin, "tag": None, "broadcast": True} for twin in twins))) == []
 
 
 def test_vague_repeated_and_miscounted_tasks_are_warnings():

@@ -5,23 +5,23 @@ import pytest
 from muster_bus.connection import Incoming
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.headers import headers_of
-from muster_protocol.messages import Abort, Cancel
+from muster_protocol.messages import Abort, Cancel, Check
 from muster_protocol.sender import Origin, Sender
-from muster_worker.control import MAX_REMEMBERED, Control, abort_in, stopped_by
+from muster_worker.control import MAX_REMEMBERED, Control, order_in, stopped_by
 
 OWNER = Sender("supervisor", "s1")
 RUNNING = [AttemptId("r1", "a", 1), AttemptId("r1", "a", 2), AttemptId("r1", "b", 1), AttemptId("r2", "a", 1)]
 
 
-def control(message: Abort | Cancel, sender: Sender = OWNER, subject: str = "control.r1") -> Incoming:
+def control(message: Abort | Cancel | Check, sender: Sender = OWNER, subject: str = "control.r1") -> Incoming:
     return Incoming(subject, "", message.body(), headers_of(message, Origin(message.request_id, sender)))
 
 
 def test_an_abort_of_the_owner_or_the_coordinator_is_accepted():
     abort = Abort(request_id="r1", attempts=(("a", 1),))
 
-    assert abort_in(control(abort)) == abort
-    assert abort_in(control(abort, Sender("coordinator", "c1"))) == abort
+    assert order_in(control(abort)) == abort
+    assert order_in(control(abort, Sender("coordinator", "c1"))) == abort
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,14 @@ def test_an_abort_of_the_owner_or_the_coordinator_is_accepted():
     ],
 )
 def test_any_other_control_message_stops_nothing(message: Incoming):
-    assert abort_in(message) is None
+    assert order_in(message) is None
+
+
+def test_a_check_of_the_coordinator_is_accepted():
+    check = Check(request_id="r1", attempts=(("a", 1),))
+
+    assert order_in(control(check, Sender("coordinator", "c1"))) == check
+    assert order_in(control(check, Sender("client", "c1"))) is None
 
 
 def test_an_abort_stops_the_attempts_that_it_lists():

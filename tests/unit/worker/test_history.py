@@ -6,8 +6,9 @@ import pytest
 
 from muster_bus.broker.nats_fast import FastClient
 from muster_bus.connection import Bus
+from muster_bus.lease import Delivery, Lease, LeaseKeeper
 from muster_protocol.sender import Sender
-from muster_worker.history import LOOK_UP_AFTER_SECONDS, History, Verdict, may_be_copy
+from muster_worker.history import LOOK_UP_AFTER_SECONDS, History, Verdict, has_other_id, may_be_copy
 from tests.flow.in_process import task_of
 
 TASK = task_of("t").model_copy(update={"reserved_at": 100.0})
@@ -49,4 +50,13 @@ async def test_a_cancelled_or_late_task_is_judged_without_the_broker(
     now = bus.clock.now()
     task = task_of("t", deadline=now + seconds_left).model_copy(update={"reserved_at": now})
 
-    assert await history.judge(task, 1) is verdict
+    lease = Lease(LeaseKeeper(bus.nc, 30.0), "")
+    headers = {"Nats-Msg-Id": str(task.attempt_id)}
+
+    assert await history.judge(task, Delivery("", headers, b"", "", "", 1, 7, now, lease)) is verdict
+
+
+@pytest.mark.parametrize("headers", [None, {}, {"Nats-Msg-Id": "by hand"}, {"Nats-Msg-Id": f"{TASK.attempt_id}.2"}])
+def test_a_message_with_another_id_than_its_attempts_is_suspect(headers: dict[str, str] | None):
+    assert has_other_id(TASK, headers)
+    assert not has_other_id(TASK, {"Nats-Msg-Id": str(TASK.attempt_id)})

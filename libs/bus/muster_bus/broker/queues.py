@@ -93,6 +93,11 @@ async def last_sequence(bus: Bus, subject: str) -> int:
     return (await _look_up(bus, stream_of(subject))).state.last_seq
 
 
+async def message_count(bus: Bus, subject: str) -> int:
+    """How many messages the subject's stream holds."""
+    return (await _look_up(bus, stream_of(subject))).state.messages
+
+
 async def _look_up(bus: Bus, stream: str) -> api.StreamInfo:
     with named_errors(f"look up {stream}"):
         try:

@@ -42,7 +42,7 @@ def streams(provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str
     """Every stream, and the buckets, which are streams by their own names.
 
     Queues have no age (it deletes what is leased), logs no per-subject limit (it evicts plans). A worker that is dead
-    is forgotten by the age of its card; a body outlives the entry that refers to it.
+    is forgotten by the age of its card; a body outlives the entry that refers to it. Full of conflicts, the oldest go.
     """
     week = timedelta(days=7).total_seconds()
     results_age = provisioning.results_age.total_seconds()
@@ -58,6 +58,7 @@ def streams(provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str
         (config("CONTROL", subjects=[subjects.ALL_CONTROL], max_age=results_age), 16),
         (config("ERRORS", subjects=[subjects.ERRORS], max_age=week), 16),
         (config("KV_workers", subjects=["$KV.workers.>"], max_age=15.0, max_msgs_per_subject=1), 16),
+        (config("KV_conflicts", subjects=["$KV.conflicts.>"], max_age=week, max_msgs_per_subject=1), 16),
         (config(f"OBJ_{BODIES}", subjects=[chunks, names], max_age=2 * results_age), 1),
     ]
     return [_completed(stream, provisioning, provisioning.max_bytes // divisor) for stream, divisor in shares]
@@ -68,7 +69,7 @@ def _completed(stream: api.StreamConfig, provisioning: Provisioning, max_bytes: 
     return replace(
         stream,
         retention=stream.retention or api.RetentionPolicy.LIMITS,
-        discard=api.DiscardPolicy.NEW,
+        discard=api.DiscardPolicy.OLD if stream.name == "KV_conflicts" else api.DiscardPolicy.NEW,
         storage=api.StorageType.FILE,  # in memory the registry itself would be gone with the broker's process
         num_replicas=provisioning.replicas,
         max_bytes=max_bytes,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
 
-from muster_protocol.messages import ConflictFound, Event, HandedBack, Progress, Started, ToolUsed
+from muster_protocol.messages import ConflictFound, Event, HandedBack, Progress, Refused, Started, ToolUsed
 
 Delivery = tuple[str, int]  # a worker and the number of the delivery that it took
 
@@ -40,6 +40,8 @@ class EventNotes:
                 self.tools.append((event.time, _instance(event.sender), body))
             case ConflictFound():
                 self.conflicts.append((event.time, body))
+            case Refused():
+                return  # nothing was run; if it was a copy, a conflict tells of it
             case _:
                 assert_never(body)
 

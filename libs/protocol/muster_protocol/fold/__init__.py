@@ -1,6 +1,6 @@
 """The fold: a request's log, entry by entry, into its state."""
 
-from muster_protocol.fold.rules import apply, fold
+from muster_protocol.fold.rules import apply, fold, is_stopped
 from muster_protocol.fold.state import FINAL, Attempt, Entry, RequestState, TaskPhase, TaskState
 from muster_protocol.fold.timers import advance, next_timer
 
@@ -14,5 +14,6 @@ __all__ = [
     "advance",
     "apply",
     "fold",
+    "is_stopped",
     "next_timer",
 ]

@@ -13,7 +13,8 @@ ENTRIES: what an entry that counts does to the request.
   plan        the first valid one is the plan; its tasks without dependencies become ready
   reserved    begins attempts, each once: of a task that may be dispatched, with the next number
   dispatched  notes where the messages of attempts are stored
-  result      the first of an attempt counts, so the first success of a task does; any other adds its cost alone
+  result      the first of an attempt counts, so the first success of a task does; any other adds its cost alone, and
+              so does that of a worker that was stopped (cancelled)
   revision    the first for the next attempt of a task that awaits its retry
   decision    what a person said; a cancel ends the request
   answer      the first one counts and ends the log
@@ -31,7 +32,7 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any
 
-from muster_protocol.fold.state import Attempt, Entry, RequestState, TaskPhase, TaskState
+from muster_protocol.fold.state import MAX_SUPERSEDED, Attempt, Entry, RequestState, Superseded, TaskPhase, TaskState
 from muster_protocol.headers import is_owner
 from muster_protocol.messages import (
     Answer,
@@ -215,14 +216,16 @@ def _dispatched(state: RequestState, _: Entry, body: Dispatched) -> None:
             state.dispatch_unconfirmed.pop(stored.task_id, None)
 
 
-def _result(state: RequestState, _: Entry, body: Result) -> None:
+def _result(state: RequestState, entry: Entry, body: Result) -> None:
     state.usage += body.usage
     task = state.tasks.get(body.task_id)
     if state.answer is not None or task is None or not 1 <= body.attempt <= len(task.attempts):
         return
     attempt = task.attempts[body.attempt - 1]
-    if attempt.result is not None:
+    if attempt.result is not None or is_stopped(entry.sender, body):
         state.uncounted += 1
+        if len(task.superseded) < MAX_SUPERSEDED:
+            task.superseded.append(Superseded.of(body))
         return
     attempt.result = body
     state.in_flight -= 1
@@ -236,6 +239,11 @@ def _result(state: RequestState, _: Entry, body: Result) -> None:
         return
     task.reason = body.error.message if body.error else body.status.value
     move(state, task, Cause.FAILED_FOR_NOW if is_retried(body, task.max_attempts) else Cause.FAILED_FOR_GOOD)
+
+
+def is_stopped(sender: str, result: Result) -> bool:
+    """Whether it says only what a worker had spent that was told to stop: it settles nothing."""
+    return result.status is ResultStatus.CANCELLED and not is_owner(sender)
 
 
 def _release_dependents(state: RequestState, done: TaskState) -> None:

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple, Self, TypedDict
 
 from pydantic import TypeAdapter
 
@@ -12,6 +12,7 @@ from muster_protocol.messages import Answer, Decision, LogBody, PlanRecorded, Re
 from muster_protocol.plan import Plan, TaskSpec
 from muster_protocol.status import TaskStatus
 
+MAX_SUPERSEDED = 8  # results of one task that are remembered although they do not count
 EXPIRY_GRACE_SECONDS = 1.0  # the worker's own report of a timeout comes first, if it can
 
 
@@ -86,6 +87,22 @@ class Attempt:
         return self.deadline + EXPIRY_GRACE_SECONDS
 
 
+class Superseded(NamedTuple):
+    """A result of a task that came second, or that of a worker that was stopped: only its cost counts."""
+
+    attempt: int
+    worker: str
+    status: str
+    seconds: float
+    tokens: int
+    usd: float
+
+    @classmethod
+    def of(cls, result: Result) -> Self:
+        usage = result.usage
+        return cls(result.attempt, result.worker, result.status.value, result.seconds, usage.tokens, usage.usd)
+
+
 @dataclass(slots=True)
 class TaskState:
     """What is known about one task."""
@@ -99,6 +116,7 @@ class TaskState:
     attempts: list[Attempt] = field(default_factory=list[Attempt])
     not_before: float = 0.0
     reason: str | None = None
+    superseded: list[Superseded] = field(default_factory=list[Superseded])  # the first few
 
     @property
     def result(self) -> Result | None:
@@ -153,7 +171,7 @@ class RequestState:
     cancelled: Decision | None = None
     controls_seen: int = 0
     answer: Answer | None = None
-    uncounted: int = 0  # results that came second
+    uncounted: int = 0  # results that came second, or of workers that were stopped
 
     @property
     def plan(self) -> Plan | None:

@@ -1,9 +1,9 @@
 """Every message of the wire; one file for each subject that they travel on."""
 
 from muster_protocol.messages.base import MOST, Message, Output, Usage, invalid
-from muster_protocol.messages.control import Abort, Cancel
+from muster_protocol.messages.control import Abort, Cancel, Check
 from muster_protocol.messages.errors import ErrorReport
-from muster_protocol.messages.events import ConflictFound, HandedBack, Progress, Started, ToolUsed
+from muster_protocol.messages.events import ConflictFound, HandedBack, Progress, Refused, Started, ToolUsed
 from muster_protocol.messages.log import (
     Answer,
     Decision,
@@ -23,16 +23,16 @@ from muster_protocol.messages.task import Task
 from muster_protocol.status import AnswerStatus, ResultStatus
 
 LogBody = Taken | PlanRecorded | Reserved | Dispatched | Revision | Decision | Result | Answer
-Event = Started | HandedBack | Progress | ToolUsed | ConflictFound
-Control = Cancel | Abort
+Event = Started | HandedBack | Refused | Progress | ToolUsed | ConflictFound
+Control = Cancel | Abort | Check
 
 LOG_KINDS: dict[str, type[LogBody]] = {
     cls.kind: cls for cls in (Taken, PlanRecorded, Reserved, Dispatched, Revision, Decision, Result, Answer)
 }
 EVENT_KINDS: dict[str, type[Event]] = {
-    cls.kind: cls for cls in (Started, HandedBack, Progress, ToolUsed, ConflictFound)
+    cls.kind: cls for cls in (Started, HandedBack, Refused, Progress, ToolUsed, ConflictFound)
 }
-CONTROL_KINDS: dict[str, type[Control]] = {cls.kind: cls for cls in (Cancel, Abort)}
+CONTROL_KINDS: dict[str, type[Control]] = {cls.kind: cls for cls in (Cancel, Abort, Check)}
 MESSAGES: tuple[type[Message], ...] = (
     Request,
     Task,
@@ -53,6 +53,7 @@ __all__ = [
     "AnswerStatus",
     "Budget",
     "Cancel",
+    "Check",
     "ConflictFound",
     "Control",
     "Decision",
@@ -67,6 +68,7 @@ __all__ = [
     "Output",
     "PlanRecorded",
     "Progress",
+    "Refused",
     "Request",
     "Reservation",
     "Reserved",

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from muster_protocol import subjects
 from muster_protocol.attempt_id import AttemptId
+from muster_protocol.conflict import SideId
 from muster_protocol.messages.base import Message
 from muster_protocol.sender import Origin
 from muster_protocol.subjects import RequestId, TaskId
@@ -30,12 +31,17 @@ class Cancel(ControlMessage):
 
 
 class Abort(ControlMessage):
-    """The owner tells workers to stop: these attempts, or all of the request."""
+    """The owner tells workers to stop: these attempts, or all of the request.
+
+    With a side it is the coordinator's: of an attempt that runs more than once, this one is to stop.
+    """
 
     kind: ClassVar[str] = "abort"
 
     attempts: tuple[tuple[TaskId, int], ...] = ()
     reason: str = ""
+    side: SideId | None = None
+    keeps: int = 0  # the task message that goes on; a worker that stops must not ack it
 
     @property
     def attempt_ids(self) -> frozenset[AttemptId]:
@@ -43,4 +49,19 @@ class Abort(ControlMessage):
 
     def id_for(self, origin: Origin) -> str:
         which = "-".join(f"{task_id}.{attempt}" for task_id, attempt in self.attempts) or "all"
+        if self.side is not None:  # sent again as long as it has no effect
+            return f"{self.request_id}.{self.kind}.{which}.{origin.nonce}"
         return f"{self.request_id}.{self.kind}.{origin.term}.{which}"
+
+
+class Check(ControlMessage):
+    """The coordinator asks who runs these attempts: whoever does says `started` again, at once."""
+
+    kind: ClassVar[str] = "check"
+
+    attempts: tuple[tuple[TaskId, int], ...]
+    at: float = 0.0  # later than everything that the coordinator knows of them; an answer is never earlier
+
+    @property
+    def attempt_ids(self) -> frozenset[AttemptId]:
+        return frozenset(AttemptId(self.request_id, *attempt) for attempt in self.attempts)

@@ -1,9 +1,10 @@
 """On `events.<request_id>`: what happens to an attempt between the entries of the log."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from muster_protocol import subjects
 from muster_protocol.attempt_id import AttemptId
+from muster_protocol.conflict import Conflict, ConflictKind, SideId
 from muster_protocol.messages.base import Message
 from muster_protocol.sender import Origin
 from muster_protocol.subjects import RequestId, TaskId
@@ -29,7 +30,7 @@ class AttemptEvent(Message):
 
 
 class Started(AttemptEvent):
-    """A worker runs an attempt."""
+    """A worker runs an attempt. It says so once, and again when the coordinator asks."""
 
     kind: ClassVar[str] = "started"
 
@@ -37,6 +38,11 @@ class Started(AttemptEvent):
     role: str
     delivery: int
     task_sequence: int
+    at: float = 0.0  # broker time by the worker's clock; 0: not known
+
+    def id_for(self, origin: Origin) -> str:
+        nonce = f".{origin.nonce}" if origin.nonce else ""
+        return f"{self.attempt_id}.{self.kind}.{self.worker}.{self.delivery}.{self.task_sequence}{nonce}"
 
     def summary_headers(self) -> dict[str, str]:
         return {
@@ -56,9 +62,24 @@ class HandedBack(AttemptEvent):
 
     worker: str
     delivery: int
+    task_sequence: int = 0  # 0: not known
 
     def id_for(self, origin: Origin) -> str:
         return f"{self.attempt_id}.back.{self.worker}.{self.delivery}"
+
+
+class Refused(AttemptEvent):
+    """A worker did not run a task message: it runs or is done already, or nobody waits for it."""
+
+    kind: ClassVar[str] = "refused"
+
+    worker: str
+    delivery: int
+    task_sequence: int
+    why: str = ""
+
+    def id_for(self, origin: Origin) -> str:
+        return f"{self.attempt_id}.{self.kind}.{self.worker}.{self.delivery}.{self.task_sequence}"
 
 
 class Progress(AttemptEvent):
@@ -80,20 +101,35 @@ class ToolUsed(AttemptEvent):
 
 
 class ConflictFound(AttemptEvent):
-    """The same attempt was started or finished more than once."""
+    """The same attempt was assigned, started or finished more than once: the record as it was when it was found."""
 
     kind: ClassVar[str] = "conflict"
 
-    what: Literal["started twice", "finished twice"]
+    what: str
     first: str
     second: str
     at: float
+    kinds: tuple[ConflictKind, ...] = ()
+    keep: SideId | None = None
+    stops: tuple[SideId, ...] = ()
+    tasks: tuple[TaskId, ...] = ()
+    why: str = ""
 
-    @property
-    def key(self) -> str:
-        """The same for every coordinator that sees the same two sides."""
-        sides = "+".join(sorted((self.first, self.second)))
-        return f"conflict.{self.attempt_id}.{self.what.split()[0]}.{sides}"
+    @classmethod
+    def of_record(cls, record: Conflict) -> "ConflictFound":
+        sides = [str(side.id) for side in record.sides] or list(record.tasks)
+        return cls(
+            **record.attempt_id._asdict(),
+            what=", ".join(kind.replace("_", " ") for kind in record.kinds),
+            first=sides[0] if sides else "",
+            second=sides[1] if len(sides) > 1 else "",
+            at=record.found_at,
+            kinds=record.kinds,
+            keep=record.keep,
+            stops=record.stops,
+            tasks=record.tasks,
+            why=record.why,
+        )
 
     def id_for(self, origin: Origin) -> str:
-        return self.key
+        return f"conflict.{self.attempt_id}"

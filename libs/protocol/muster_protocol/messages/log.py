@@ -65,7 +65,12 @@ class PlanRecorded(LogEntry):
     budget: Budget = Budget()
     planner: str = ""
     warnings: tuple[str, ...] = ()
+    same_work: tuple[tuple[TaskId, ...], ...] = ()  # groups of tasks that say the same
     usage: Usage = Usage()
+
+    def summary_headers(self) -> dict[str, str]:
+        """Whether there is something in the body for whoever lists conflicts."""
+        return {"same-work": str(len(self.same_work))} if self.same_work else {}
 
 
 class Reservation(Frozen):
@@ -161,6 +166,7 @@ class Result(LogEntry):
     worker: str
     role: str
     delivery: int = 1
+    task_sequence: int = 0  # of the task's message in TASKS; 0: not known
     usage: Usage = Usage()
     seconds: float = Field(default=0.0, ge=0, le=MOST)
     tool_calls: tuple[dict[str, Any], ...] = ()
@@ -172,7 +178,8 @@ class Result(LogEntry):
     def id_for(self, origin: Origin) -> str:
         """With worker and delivery, so that a second finisher is seen; with the term of an owner who failed it."""
         by_owner = "" if origin.term is None else f".{origin.term}"
-        return f"{self.attempt_id}.{self.worker}.{self.delivery}{by_owner}"
+        message = f".{self.task_sequence}" if self.task_sequence else ""
+        return f"{self.attempt_id}.{self.worker}.{self.delivery}{message}{by_owner}"
 
     def summary_headers(self) -> dict[str, str]:
         counted = {
@@ -184,6 +191,8 @@ class Result(LogEntry):
             h.DELIVERY: str(self.delivery),
             h.SECONDS: str(self.seconds),
         }
+        if self.task_sequence:
+            counted["task-sequence"] = str(self.task_sequence)
         if self.usage.model_calls:  # absent means that nothing was spent
             counted[h.TOKENS] = str(self.usage.tokens)
             counted[h.USD] = f"{self.usage.usd:.6f}"
@@ -223,6 +232,7 @@ class Answer(LogEntry):
     trace_id: str | None = None
     model: str = ""
     request_hash: str = ""
+    conflicts: int = 0  # attempts of the request that were found to be assigned twice, when it was answered
 
     def summary_headers(self) -> dict[str, str]:
         return {h.STATUS: self.status.value, h.SECONDS: f"{self.seconds:.3f}"}

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 
 from muster_bus.process.version import version
-from muster_coordinator.api import events, probes, problems, requests, watching
+from muster_coordinator.api import conflicts, events, probes, problems, requests, watching
 
 if TYPE_CHECKING:
     from muster_coordinator.coordinator import Coordinator
@@ -23,7 +23,7 @@ INDEX = {
         "GET /v1/requests/{id}/answer?wait=SECONDS",
         "POST /v1/requests/{id}/cancel",
         "GET /v1/workers",
-        "GET /v1/conflicts",
+        "GET /v1/conflicts?request=&task=&kind=&worker=&limit=&after=",
         "GET /v1/errors",
         "GET /v1/overview",
         "GET /healthz",
@@ -41,7 +41,7 @@ def make_app(coordinator: "Coordinator") -> FastAPI:
     async def index() -> dict[str, Any]:
         return INDEX
 
-    for module in (probes, requests, events, watching):
+    for module in (probes, requests, events, watching, conflicts):
         app.include_router(module.routes(coordinator))
     return app
 

@@ -1,10 +1,11 @@
-"""The installation as a whole: lists of requests, workers, conflicts and errors, and their numbers."""
+"""The installation as a whole: lists of requests, workers and errors, and their numbers."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from muster_bus.workers import live_workers
+from muster_bus.buckets.conflicts import count_conflicts
+from muster_bus.buckets.workers import live_workers
 from muster_coordinator.queries import errors, listed
 
 if TYPE_CHECKING:
@@ -26,10 +27,6 @@ def routes(coordinator: "Coordinator") -> APIRouter:
     async def listed_workers() -> dict[str, Any]:
         return {"workers": [card.model_dump(mode="json") for card in await live_workers(coordinator.bus)]}
 
-    @router.get("/v1/conflicts")
-    async def conflicts() -> dict[str, Any]:
-        return {"conflicts": [conflict.model_dump(mode="json") for conflict in observer.conflicts.values()]}
-
     @router.get("/v1/errors")
     async def listed_errors(limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> dict[str, Any]:
         return {"errors": await errors(coordinator.bus, limit)}
@@ -39,7 +36,7 @@ def routes(coordinator: "Coordinator") -> APIRouter:
         return {
             "requests": observer.overview.counts(),
             "workers": len(await live_workers(coordinator.bus)),
-            "conflicts": len(observer.conflicts),
+            "conflicts": await count_conflicts(coordinator.bus),
             "errors": len(await errors(coordinator.bus, 1000)),
         }
 

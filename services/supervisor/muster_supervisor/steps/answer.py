@@ -7,12 +7,14 @@ import asyncio
 import logging
 from dataclasses import replace
 
+from muster_bus.background import supervised
+from muster_bus.buckets.conflicts import conflicts_of
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.log import RequestLog
 from muster_bus.tracing.tracing import error_type
 from muster_protocol import headers as h
-from muster_protocol.errors import Invalid, Retryable
+from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages import Answer, AnswerStatus
 from muster_protocol.status import TaskStatus
 from muster_supervisor.abort import abort_request
@@ -31,6 +33,7 @@ from muster_supervisor.spans import (
 log = logging.getLogger("muster.supervisor")
 
 WRITE_SECONDS = 0.5  # kept back from composing to write the answer
+COUNT_SECONDS = 0.2  # for the number of conflicts; it is read while the answer is composed
 RETRY_SECONDS = 0.1  # before a large answer is tried again that the object store did not take
 MAX_GAPS, MAX_REASON = 1000, 200  # what is left of the reasons in an answer that was too long; the log has them all
 
@@ -41,9 +44,11 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
         step = replace(step, reason=f"{step.reason}; {owner.planning_error}")
     if owner.state.in_flight:
         owner.in_background(lambda: abort_request(owner, step.reason or "the request is answered"))
+    counting = supervised(_count_conflicts(owner), "counting the conflicts of a request")
     draft = await _compose(owner, step)
     has_composed_again = False
     await owner.finish_background()
+    await asyncio.wait([counting])
     while owner.state.answer is None:
         answer = _final(owner, step, draft)
         try:
@@ -114,6 +119,17 @@ async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
             return merge(owner.state, step.reason)
 
 
+async def _count_conflicts(owner: Owner) -> None:
+    """How many are listed by now; a broker that does not answer at once must not delay the answer."""
+    if owner.state.plan_entry is None:
+        return
+    try:
+        async with asyncio.timeout(min(COUNT_SECONDS, max(0.0, owner.deadline - owner.now() - WRITE_SECONDS))):
+            owner.conflicts = len(await conflicts_of(owner.bus, owner.request_id))
+    except (TimeoutError, MusterError) as error:
+        log.debug("request %s: its conflicts were not counted: %s", owner.request_id, error)
+
+
 def _final(owner: Owner, step: GiveAnswer, draft: Draft) -> Answer:
     """The answer as the log stands now."""
     state = owner.state
@@ -138,6 +154,7 @@ def _final(owner: Owner, step: GiveAnswer, draft: Draft) -> Answer:
         trace_id=owner.trace.trace_id,
         model=owner.resources.model.name,
         request_hash=owner.request_hash,
+        conflicts=owner.conflicts,
     )
 
 

@@ -11,6 +11,7 @@ from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages import PlanRecorded, Usage
+from muster_supervisor.lint import same_work
 from muster_supervisor.owner import Owner
 from muster_supervisor.planner import Unplannable, make_plan
 from muster_supervisor.spans import plan_span
@@ -18,6 +19,7 @@ from muster_supervisor.steps.answer import refuse
 
 log = logging.getLogger("muster.supervisor")
 
+MAX_GROUPS, MAX_SAME = 20, 8  # of tasks that are the same work: more of them tell nothing new
 RETRY_SECONDS = 1.0  # before a plan is asked for or stored again
 
 
@@ -53,6 +55,7 @@ async def plan(owner: Owner) -> None:
         budget=request.budget,
         planner=model.name if request.text else "given",
         warnings=warnings,
+        same_work=() if request.map is not None else _listed(same_work(planned)),
         usage=usage,
     )
     await _record(owner, plan_entry)
@@ -69,6 +72,11 @@ async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
         except Invalid as error:
             owner.spent += plan_entry.usage
             await refuse(owner, f"the plan cannot be stored: {error}", "invalid")
+
+
+def _listed(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """What a person can look through."""
+    return tuple(group[:MAX_SAME] for group in groups[:MAX_GROUPS])
 
 
 def _is_wanted(owner: Owner) -> bool:

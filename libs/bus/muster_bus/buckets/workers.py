@@ -5,8 +5,8 @@ from collections.abc import Callable
 from nats.aio.subscription import Subscription
 from pydantic import ValidationError
 
+from muster_bus.buckets.kv import DELETED, Bucket, Value
 from muster_bus.connection import Bus, Incoming
-from muster_bus.kv import DELETED, Bucket, Value
 from muster_protocol.subjects import last_token
 from muster_protocol.worker_card import WorkerCard
 

@@ -1,0 +1,279 @@
+"""What is seen of each attempt, kept compactly: at most eight sides, in constant time for each sighting. Pure.
+
+Every sighting names a side: a delivery of a task message at a worker, or the message alone. Sightings of one side are
+joined: the earliest start, the last sign of life, the strongest end. So their order and repetition change nothing. Of
+more than eight sides the same eight are kept whatever the order. An attempt that has a second side, or whose side
+started after a success or an answer, becomes a suspect; `conflicts` judges those.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from muster_protocol.attempt_id import AttemptId
+from muster_protocol.conflict import MAX_SIDES, Ended
+
+MAX_ATTEMPTS = 50_000  # about twenty megabytes; older ones are forgotten first
+MAX_ANSWERS = 10_000
+MAX_SUSPECTS = 10_000
+NEAR_ATTEMPTS = 10  # a task has at most ten; beyond it somebody made the number up
+_STRENGTH = {None: 0, Ended.REFUSED: 1, Ended.HANDED_BACK: 2, Ended.STOPPED: 3, Ended.FINISHED: 4}
+
+
+class What(Enum):
+    """What was seen of a side."""
+
+    DISPATCHED = "its message is noted in the log"
+    STARTED = "its worker says that it runs it: the first time is the start, each a sign of life"
+    REFUSED = "its worker did not run it"
+    HANDED_BACK = "its worker gave it back"
+    STOPPED = "its worker was stopped: a cancelled result is in the log"
+    FINISHED = "its result is in the log"
+    SUCCEEDED = "its result is in the log and is the success of the task that counts"
+
+
+_ENDS = {
+    What.REFUSED: Ended.REFUSED,
+    What.HANDED_BACK: Ended.HANDED_BACK,
+    What.STOPPED: Ended.STOPPED,
+    What.FINISHED: Ended.FINISHED,
+    What.SUCCEEDED: Ended.FINISHED,
+}
+
+
+class Sighting(NamedTuple):
+    """Something was seen of one side of an attempt."""
+
+    key: AttemptId
+    what: What
+    at: float  # broker time
+    worker: str = ""
+    delivery: int = 0
+    task_sequence: int = 0
+    sender: str = ""
+    trace_id: str | None = None
+    tokens: int = 0
+    usd: float = 0.0
+
+
+class Trail(NamedTuple):
+    """All that is known of one side; the fields are those of `Side`."""
+
+    worker: str
+    delivery: int
+    task_sequence: int
+    sender: str = ""
+    started_at: float | None = None
+    last_sign_at: float | None = None
+    ended: Ended | None = None
+    ended_at: float | None = None
+    trace_id: str | None = None
+    tokens: int = 0
+    usd: float = 0.0
+
+
+class Success(NamedTuple):
+    """The success of a task that counts: the first is the smallest."""
+
+    at: float
+    task_sequence: int
+    delivery: int
+    worker: str
+
+
+@dataclass(slots=True)
+class Case:
+    """What is known of one attempt."""
+
+    trails: tuple[Trail, ...] = ()
+    has_more: bool = False  # sides that are not kept
+    success: Success | None = None  # of the task
+
+
+def trail_of(seen: Sighting) -> Trail:
+    is_start, ended = seen.what is What.STARTED, _ENDS.get(seen.what)
+    return Trail(
+        seen.worker,
+        seen.delivery,
+        seen.task_sequence,
+        seen.sender,
+        seen.at if is_start else None,
+        seen.at if is_start else None,
+        ended,
+        None if ended is None else seen.at,
+        seen.trace_id,
+        seen.tokens,
+        seen.usd,
+    )
+
+
+def join(one: Trail, other: Trail) -> Trail:
+    """What both know of the same side."""
+    if one == other:
+        return one
+    end = max(one, other, key=_end)
+    return Trail(
+        one.worker,
+        one.delivery,
+        one.task_sequence,
+        max(one.sender, other.sender),
+        earliest(one.started_at, other.started_at),
+        latest(one.last_sign_at, other.last_sign_at),
+        end.ended,
+        end.ended_at,
+        max(one.trace_id or "", other.trace_id or "") or None,
+        max(one.tokens, other.tokens),
+        max(one.usd, other.usd),
+    )
+
+
+def kept(trails: Iterable[Trail]) -> tuple[tuple[Trail, ...], bool]:
+    """Joined by side and in order, without messages whose taker is known; and whether there are more than are kept."""
+    joined: dict[tuple[object, ...], Trail] = {}
+    for trail in trails:
+        before = joined.get(trail[:3])
+        joined[trail[:3]] = trail if before is None else join(before, trail)
+    taken = {trail.task_sequence for trail in joined.values() if trail.worker}
+    found = [trail for trail in joined.values() if trail.worker or trail.task_sequence not in taken]
+    found.sort(key=_order)
+    return tuple(found[:MAX_SIDES]), len(found) > MAX_SIDES
+
+
+def earliest(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else min(one, other)
+
+
+def latest(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else max(one, other)
+
+
+def _order(trail: Trail) -> tuple[bool, bool, int, int, str]:
+    """Messages without a taker last: they never push a worker out, so that what is kept depends on no order."""
+    return not trail.worker, not trail.task_sequence, trail.task_sequence, trail.delivery, trail.worker
+
+
+def _end(trail: Trail) -> tuple[int, float]:
+    return _STRENGTH[trail.ended], -(trail.ended_at or 0.0)
+
+
+class Evidence:
+    """The cases of the attempts that were seen last, and those that are to be judged."""
+
+    def __init__(self, max_attempts: int = MAX_ATTEMPTS) -> None:
+        self._max_attempts = max_attempts
+        self._cases: OrderedDict[AttemptId, Case] = OrderedDict()  # a dict is slow to find its first again
+        self._answers: OrderedDict[str, float] = OrderedDict()
+        self._started: dict[str, set[AttemptId]] = {}  # of requests that are not answered
+        self.suspects: OrderedDict[AttemptId, None] = OrderedDict()
+
+    def case(self, key: AttemptId) -> Case:
+        return self._cases.get(key) or Case()
+
+    def answered_at(self, request_id: str) -> float | None:
+        return self._answers.get(request_id)
+
+    def has_log_of(self, key: AttemptId) -> bool:
+        """Whether something of this attempt was seen in its log."""
+        case = self._cases.get(key)
+        if case is None:
+            return False
+        return any(not trail.worker or trail.ended in (Ended.FINISHED, Ended.STOPPED) for trail in case.trails)
+
+    def see(self, seen: Sighting) -> None:
+        """Take a sighting in; an attempt that changed and may be a conflict becomes a suspect."""
+        key, case = seen.key, self._open(seen.key)
+        if not self._add(case, seen):
+            return
+        if seen.what is What.STARTED:
+            self._started.setdefault(key.request_id, set()).add(key)
+            for _, other in self._of_task(key):
+                case.success = _first(case.success, other.success)
+        elif seen.what is What.SUCCEEDED:
+            self._succeeded(key, case, seen)
+        if len(case.trails) > 1 or (case.success is not None and case.success[1:] not in map(_identity, case.trails)):
+            self.suspect(key)
+
+    def see_answer(self, request_id: str, at: float) -> None:
+        """The request is answered: the first answer is the one."""
+        before = self._answers.get(request_id)
+        if before is not None and before <= at:
+            return
+        self._answers[request_id] = at
+        if len(self._answers) > MAX_ANSWERS:
+            self._answers.popitem(last=False)
+        for key in self._started.get(request_id, ()):
+            if len(self.case(key).trails) > 1:
+                self.suspect(key)
+
+    def suspect(self, key: AttemptId) -> None:
+        if len(self.suspects) < MAX_SUSPECTS:
+            self.suspects[key] = None
+
+    def _open(self, key: AttemptId) -> Case:
+        case = self._cases.get(key)
+        if case is None:
+            if len(self._cases) >= self._max_attempts:
+                self._forget(self._cases.popitem(last=False)[0])
+            case = self._cases[key] = Case()
+        return case
+
+    def _forget(self, key: AttemptId) -> None:
+        started = self._started.get(key.request_id)
+        if started is not None:
+            started.discard(key)
+            if not started:
+                del self._started[key.request_id]
+
+    def _add(self, case: Case, seen: Sighting) -> bool:
+        """Join the sighting into the case; whether that changed it."""
+        trail = trail_of(seen)
+        if not case.trails:
+            case.trails = (trail,)
+            return True
+        if trail.worker and not trail.task_sequence:  # an older worker does not say which message it had
+            trail = _with_message(trail, case.trails)
+        before = case.trails, case.has_more
+        if len(case.trails) == 1 and case.trails[0][:3] == trail[:3]:  # by far the most
+            case.trails, has_more = (join(case.trails[0], trail),), False
+        else:
+            case.trails, has_more = kept((*case.trails, trail))
+        case.has_more = case.has_more or has_more
+        return (case.trails, case.has_more) != before or seen.what is What.SUCCEEDED
+
+    def _succeeded(self, key: AttemptId, case: Case, seen: Sighting) -> None:
+        success = Success(seen.at, seen.task_sequence, seen.delivery, seen.worker)
+        case.success = _first(case.success, success)
+        for other_key, other in self._of_task(key):
+            other.success = _first(other.success, case.success)
+            if any(trail.started_at is not None and trail.started_at > success.at for trail in other.trails):
+                self.suspect(other_key)
+
+    def _of_task(self, key: AttemptId) -> list[tuple[AttemptId, Case]]:
+        """The other attempts of the same task; of the later ones the next is asked first: mostly there is none."""
+        found: list[tuple[AttemptId, Case]] = []
+        request_id, task_id, attempt = key
+        for number in range(max(1, attempt - NEAR_ATTEMPTS), attempt):
+            other = AttemptId(request_id, task_id, number)
+            if (case := self._cases.get(other)) is not None:
+                found.append((other, case))
+        for number in range(attempt + 1, attempt + 1 + NEAR_ATTEMPTS):
+            other = AttemptId(request_id, task_id, number)
+            if (case := self._cases.get(other)) is None:
+                break
+            found.append((other, case))
+        return found
+
+
+def _with_message(trail: Trail, known: tuple[Trail, ...]) -> Trail:
+    sequences = [other.task_sequence for other in known if other[:2] == trail[:2] and other.task_sequence]
+    return trail._replace(task_sequence=min(sequences)) if sequences else trail
+
+
+def _identity(trail: Trail) -> tuple[int, int, str]:
+    return trail.task_sequence, trail.delivery, trail.worker
+
+
+def _first(one: Success | None, other: Success | None) -> Success | None:
+    return other if one is None else one if other is None else min(one, other)

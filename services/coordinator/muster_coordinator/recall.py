@@ -1,0 +1,88 @@
+"""Reads the log of a request that is not followed any more, for what it says about attempts of which news came."""
+
+from collections import OrderedDict
+
+from muster_bus.connection import Bus
+from muster_bus.log import entry_of
+from muster_bus.receive import open_live
+from muster_coordinator.evidence import Sighting, What
+from muster_coordinator.observe import Observer
+from muster_protocol import subjects
+from muster_protocol.attempt_id import AttemptId
+from muster_protocol.errors import Invalid
+from muster_protocol.fold import Entry, RequestState, apply
+from muster_protocol.headers import is_owner
+from muster_protocol.messages import LOG_KINDS, Answer, Dispatched, Result, ResultStatus
+
+MAX_PAGES = 20  # of a thousand entries
+MAX_REMEMBERED = 1000
+
+
+class Recall:
+    """One log after the other, each once in a while."""
+
+    def __init__(self, bus: Bus, observer: Observer) -> None:
+        self._bus = bus
+        self._evidence = observer.evidence
+        self._wanted = observer.unfollowed
+        self._read: OrderedDict[str, None] = OrderedDict()
+
+    async def read_next(self) -> bool:
+        """Read one log; False: none is wanted."""
+        if not self._wanted:
+            return False
+        request_id = next(iter(self._wanted))
+        del self._wanted[request_id]
+        if request_id in self._read:
+            return True
+        self._read[request_id] = None
+        if len(self._read) > MAX_REMEMBERED:
+            self._read.popitem(last=False)
+        state, after = RequestState(request_id), 0
+        for _ in range(MAX_PAGES):
+            page = await self._bus.read(subjects.results(request_id), after, is_page=True)
+            if not page:
+                break
+            after = page[-1].sequence
+            for raw in page:
+                try:
+                    entry = entry_of(raw, open_live(raw, LOG_KINDS))
+                except Invalid:
+                    continue  # whoever follows the log reports it
+                apply(state, entry)
+                self._see(state, entry)
+        return True
+
+    def _see(self, state: RequestState, entry: Entry) -> None:
+        body = entry.body
+        match body:
+            case Answer() if state.answer is body:
+                self._evidence.see_answer(state.request_id, entry.time)
+            case Dispatched() if is_owner(entry.sender):
+                for stored in body.attempts:
+                    key = state.attempt_id(stored.task_id, stored.attempt)
+                    where = stored.sequence
+                    self._evidence.see(
+                        Sighting(key, What.DISPATCHED, entry.time, task_sequence=where, sender=entry.sender)
+                    )
+            case Result() if not is_owner(entry.sender):
+                self._evidence.see(_result(state, entry, body))
+            case _:
+                return
+
+
+def _result(state: RequestState, entry: Entry, result: Result) -> Sighting:
+    what = What.STOPPED if result.status is ResultStatus.CANCELLED else What.FINISHED
+    if result.status is ResultStatus.DONE and state.is_counted(result):
+        what = What.SUCCEEDED
+    return Sighting(
+        AttemptId(state.request_id, result.task_id, result.attempt),
+        what,
+        entry.time,
+        result.worker,
+        result.delivery,
+        result.task_sequence,
+        entry.sender,
+        tokens=result.usage.tokens,
+        usd=result.usage.usd,
+    )

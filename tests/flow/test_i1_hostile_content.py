@@ -15,7 +15,9 @@ from muster_protocol.messages import AnswerStatus, Failure, PlanRecorded, Result
 from muster_protocol.plan import Plan, TaskSpec
 from muster_supervisor.decide import GiveAnswer
 from muster_supervisor.steps.answer import give_answer
+from muster_testing.otlp import Collector
 from tests.flow.in_process import connected, owner_of, put_result
+from tests.flow.trees import has, tree_of
 from tests.guards import guards
 from tests.harness import Muster
 from tests.unit.protocol.log_builder import reserved
@@ -36,17 +38,21 @@ async def test_an_invalid_traceparent_is_not_copied_into_messages(muster: Muster
 
 
 @guards("services/supervisor/muster_supervisor/intake.py", "if may_be_poison(delivery.number):", rule="I1")
-async def test_a_body_that_kills_whoever_reads_it_is_answered_as_poison_unread(muster: Muster) -> None:
+async def test_a_body_that_kills_whoever_reads_it_is_answered_as_poison_unread(
+    muster: Muster, collector: Collector
+) -> None:
     request = await muster.submit([{"id": "a"}])
     for number in range(3):
         await muster.start("supervisor", f"dying-{number}", die_at="before:read")
         assert await muster.ended(f"dying-{number}") == 137
 
-    await muster.start("supervisor", "wary", die_at="before:read")
+    await muster.start("supervisor", "wary", die_at="before:read", env=collector.environment)
     answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.FAILED
     assert "poison" in answer.text
+    tree = await tree_of(collector, answer.trace_id or "", has())
+    assert [span.error_type for span in tree.named("answer failed")] == ["poison"]
 
 
 @guards(

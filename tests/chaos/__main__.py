@@ -15,9 +15,11 @@ from pathlib import Path
 from muster_bus.broker.topology import Provisioning
 from muster_bus.connection import Bus
 from muster_client import Client
+from muster_protocol.conflict import ConflictKind
 from muster_protocol.sender import Sender
 from muster_testing.cluster import provision_when_elected
 from tests.chaos.checker import Checker, Violation
+from tests.chaos.doubles import executed_twice
 from tests.chaos.evidence import Evidence, Reader
 from tests.chaos.faults import Faults
 from tests.chaos.ledger import Ledger, Word
@@ -123,6 +125,11 @@ def report(ledger: Ledger, evidence: Evidence, reader: Reader, folder: Path) -> 
         f"{len(evidence.errors)} errors, {checker.excused_late} late for a fault; "
         + ", ".join(f"{status} {count}" for status, count in sorted(statuses.items())),
     )
+    twice = [record for record in evidence.conflicts if ConflictKind.SAME_WORK not in record.kinds]
+    kinds = Counter(kind.value for record in twice for kind in record.kinds)
+    listed = ", ".join(f"{kind} {count}" for kind, count in kinds.items())
+    stops, doubles = sum(len(record.stops) for record in twice), executed_twice(evidence, ledger)
+    say("conflicts", f"{len(twice)} ({listed}), {stops} told to stop; {doubles} attempts ran twice at one time")
     for reason, count in why_not_done(evidence).most_common(12):
         say("", f"{count:>4} × {reason}")
     dump(violations, reader, folder)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from muster_protocol.messages import AnswerStatus, PlanRecorded, Result, ResultStatus
+from tests.chaos.doubles import invented, missed
 from tests.chaos.evidence import Evidence, Log
 from tests.chaos.ledger import Ledger, Sent, Word, overlap
 
@@ -42,6 +43,7 @@ class Checker:
         for log in self._evidence.logs.values():
             found.extend(self._log(log))
         found.extend(self._executions())
+        found.extend(self._conflicts())
         found.extend(self._garbage())
         found.extend(self._queues())
         found.extend(Violation("dead process", "", f"{death.who} {death.text}") for death in self._ledger.deaths)
@@ -125,6 +127,13 @@ class Checker:
             else:
                 self.races += 1
 
+    def _conflicts(self) -> Iterator[Violation]:
+        for (request_id, task, attempt), text in (
+            *missed(self._evidence, self._ledger),
+            *invented(self._evidence, self._ledger),
+        ):
+            yield Violation("I6 conflicts", request_id, f"{task} attempt {attempt} {text}")
+
     def _garbage(self) -> Iterator[Violation]:
         reports = Counter((report.stream, report.sequence) for report in self._evidence.errors)
         for (stream, sequence), count in reports.items():
@@ -149,4 +158,5 @@ class Checker:
 
 def _finish_of(result: Result) -> str:
     """Which worker finished which attempt at which delivery: stored once, whatever was lost meanwhile."""
-    return f"{result.attempt_id} by {result.worker or 'its owner'} at delivery {result.delivery}"
+    of_message = f" of message {result.task_sequence}" if result.task_sequence else ""
+    return f"{result.attempt_id} by {result.worker or 'its owner'} at delivery {result.delivery}{of_message}"

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from muster_bus.broker.queues import request_queue, task_queue
+from muster_bus.buckets.conflicts import page_of_conflicts
 from muster_bus.connection import Bus
 from muster_bus.log import entry_of
 from muster_bus.read import Raw, read_subject
 from muster_bus.receive import Opened, check_headers
 from muster_protocol import headers as h
 from muster_protocol import subjects
+from muster_protocol.conflict import Conflict
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import Entry
 from muster_protocol.messages import (
@@ -28,6 +30,7 @@ from muster_protocol.messages import (
 from muster_testing.backlog import Backlog, backlog
 
 QUEUES = [request_queue("default"), *(task_queue([tag]) for tag in ("scripted", "other", "second"))]
+MAX_CONFLICTS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,8 @@ def judged(request_id: str, entries: list[Entry]) -> Log:
 
 def _count_result(log: Log, entry: Entry, body: Result) -> None:
     attempt = (body.task_id, body.attempt)
+    if body.status is ResultStatus.CANCELLED and not h.is_owner(entry.sender):
+        return  # what a worker had spent that was told to stop
     if attempt in log.reserved and not log.answers:
         log.results.setdefault(attempt, entry)
 
@@ -120,6 +125,7 @@ class Evidence:
     traces: list[Trace]
     backlogs: dict[str, Backlog | None]
     stored: dict[str, int]  # messages left in each queue's stream
+    conflicts: list[Conflict] = field(default_factory=list[Conflict])
 
     @property
     def entries(self) -> int:
@@ -170,7 +176,9 @@ class Reader:
     async def everything(self) -> Evidence:
         js = self._bus.nc.jetstream(timeout=5)
         stored = {name: (await js.stream_info(name)).state.messages for name in ("REQUESTS", "TASKS")}
-        return Evidence(await self.logs(), await self.errors(), self._traces(), await self.backlogs(), stored)
+        conflicts = (await page_of_conflicts(self._bus, MAX_CONFLICTS)).records
+        logs, errors, backlogs = await self.logs(), await self.errors(), await self.backlogs()
+        return Evidence(logs, errors, self._traces(), backlogs, stored, conflicts)
 
     def _traces(self) -> list[Trace]:
         path = self._folder / "trace.jsonl"

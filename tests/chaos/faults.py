@@ -101,11 +101,11 @@ class Faults:
         return done()
 
     async def _kill(self, service: Process, draw: Draw) -> None:
-        began = time.time()
+        began, process = time.time(), service.pid
         service.kill()
         await asyncio.sleep(_within(DOWN_SECONDS, draw.extent))
         await service.start(is_renamed=draw.is_renamed)
-        self._processes.was_away(service.name, began)
+        self._processes.was_away(service.name, began, process, is_death=True)
 
     async def _stop(self, service: Process, draw: Draw) -> None:
         began = time.time()

@@ -48,6 +48,7 @@ class Outage:
     began: float
     ended: float
     process: int = 0
+    is_death: bool = False  # the process ended, another came
 
 
 @dataclass(frozen=True, slots=True)

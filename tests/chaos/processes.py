@@ -171,5 +171,5 @@ class Processes:
             service.kill()
         await asyncio.gather(*(server.stop() for server in self.brokers))
 
-    def was_away(self, who: str, began: float, process: int = 0) -> None:
-        self.ledger.outages.append(Outage(who, began, time.time(), process))
+    def was_away(self, who: str, began: float, process: int = 0, *, is_death: bool = False) -> None:
+        self.ledger.outages.append(Outage(who, began, time.time(), process, is_death))

@@ -24,6 +24,13 @@ async def scripted(task: Task, ctx: Context) -> Any:
     """Name it in a team file: `run: muster_testing.roles:scripted`."""
     orders: dict[str, Any] = json.loads(task.description.split("\n")[0])
     record("start", task)
+    try:
+        return await _obey(orders, task, ctx)
+    finally:
+        record("over", task)  # also when it fails or is stopped; not when its process dies
+
+
+async def _obey(orders: dict[str, Any], task: Task, ctx: Context) -> Any:
     if "until" in orders:
         while not (folder_of_test() / orders["until"]).exists():  # noqa: ASYNC110 - the signal is a file
             await asyncio.sleep(0.01)

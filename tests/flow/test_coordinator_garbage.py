@@ -6,7 +6,7 @@ import pytest
 
 from muster_bus.broker.topology import provision
 from muster_bus.connection import Incoming
-from muster_bus.read import Raw
+from muster_bus.receive import HeaderGate, Stored
 from muster_coordinator.backfill import Backfill
 from muster_coordinator.observe import Observer
 from muster_protocol.messages import Cancel
@@ -114,7 +114,7 @@ async def test_every_one_of_many_conflicts_is_published(group: ServiceGroup, cap
 
 async def test_garbage_that_is_stored_after_it_came_live_is_found(group: ServiceGroup):
     await group.close()
-    observer = Observer(group.bus.clock, _unexpected)
+    observer = Observer(group.bus.clock, HeaderGate(_unexpected))
     backfill = Backfill(group.bus, observer)
     observer.recheck.add("events.r1", asyncio.get_running_loop().time())
     assert await backfill.recheck()
@@ -131,7 +131,7 @@ async def test_garbage_that_is_stored_after_it_came_live_is_found(group: Service
 async def test_a_failed_check_is_repeated_and_ends_at_the_leader(group: ServiceGroup):
     await group.close()
     asked: list[Incoming] = []
-    observer = Observer(group.bus.clock, _unexpected)
+    observer = Observer(group.bus.clock, HeaderGate(_unexpected))
     backfill = Backfill(group.bus, observer)
     await group.store_raw("events.r1", TOO_LARGE, PROGRESS)
     observer.recheck.add("events.r1", asyncio.get_running_loop().time())
@@ -219,5 +219,5 @@ async def test_a_coordinator_without_streams_warns_once_and_works_when_they_are_
     assert caplog.text.count("there is no stream CONTROL") == 1
 
 
-def _unexpected(reason: str, raw: Raw) -> None:
+def _unexpected(reason: str, raw: Stored) -> None:
     raise AssertionError(f"no log entry was to be reported: {raw.sequence}: {reason}")

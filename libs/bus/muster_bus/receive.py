@@ -104,6 +104,37 @@ def check_headers(message: Incoming, kinds: Mapping[str, type[M]]) -> tuple[str,
     return sender, kind
 
 
+class HeaderGate:
+    """Opens stored entries by their headers, for a watcher that may not wait; what is invalid is reported later."""
+
+    def __init__(self, report: Callable[[str, Stored], None]) -> None:
+        self._report = report
+
+    @classmethod
+    def of(cls, bus: "Bus") -> "HeaderGate":
+        """A gate that reports through this connection."""
+        return cls(lambda reason, entry: bus.reports.add_later(reason, entry, last_token(entry.subject)))
+
+    def open(self, entry: Stored, kinds: Mapping[str, type[M]], *, checks_body: bool) -> tuple[str, type[M]] | None:
+        """Sender and kind of an entry, or None; an entry that nobody else checks is parsed as well."""
+        try:
+            sender, kind = check_headers(entry, kinds)
+            if checks_body:
+                kind.read(entry.data)
+        except Invalid as reason:
+            self._report(str(reason), entry)
+            return None
+        return sender, kind
+
+    async def body(self, bus: "Bus", entry: Stored) -> bytes | None:
+        """The body of an entry that lies in the object store, or None."""
+        try:
+            return await bus.bodies.get((entry.headers or {}).get(h.BODY_REF, ""))
+        except Invalid as reason:
+            self._report(str(reason), entry)
+            return None
+
+
 def _check_request(message: Incoming, body: Message) -> None:
     """The broker says who may publish on a subject; the body must not speak of another request."""
     if message.subject.startswith(_NAMES_ITS_REQUEST):

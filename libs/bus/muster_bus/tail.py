@@ -25,6 +25,10 @@ class Live(NamedTuple):
     raw: Raw
     previous: int
 
+    def follows(self, position: int) -> bool:
+        """Whether nothing is missing between the last entry that was taken and this one: the one rule for a gap."""
+        return self.previous == position
+
 
 def live_entry(message: Incoming) -> Live | None:
     """The stored entry that a message repeats; None when it is somebody's own message on this subject."""
@@ -107,7 +111,7 @@ class Tail:
         if live.raw.sequence <= self.position:
             return
         self._bus.clock.observe(live.raw.time)
-        if self._reading.locked() or self.has_gap or live.previous != self.position or not self._take(live.raw):
+        if self._reading.locked() or self.has_gap or not live.follows(self.position) or not self._take(live.raw):
             self.has_gap = True
         else:
             self.position = live.raw.sequence

@@ -107,11 +107,10 @@ class Backfill:
 
     async def _take_entries(self, entries: list[Raw]) -> None:
         for raw in entries:
-            entry = raw
-            if self._observer.needs_stored_body(subjects.last_token(raw.subject), raw.headers):
-                try:
-                    entry = raw._replace(data=await self._bus.bodies.get(raw.headers[h.BODY_REF]))
-                except Invalid as reason:
-                    self._observer.refuse_entry(str(reason), raw)
-                    continue
-            self._observer.apply_entry(entry)
+            request_id = subjects.last_token(raw.subject)
+            if not self._observer.needs_stored_body(request_id, raw.headers):
+                self._observer.apply_entry(raw)
+            elif (body := await self._observer.gate.body(self._bus, raw)) is not None:
+                self._observer.apply_entry(raw._replace(data=body))
+            else:
+                self._observer.overview.skip(request_id, raw.sequence)

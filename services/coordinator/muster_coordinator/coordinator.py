@@ -10,7 +10,7 @@ from muster_bus.buckets.conflicts import follow_conflicts
 from muster_bus.buckets.workers import follow_workers
 from muster_bus.connection import Bus
 from muster_bus.process.health import Health
-from muster_bus.read import Raw
+from muster_bus.receive import HeaderGate
 from muster_bus.tail import follow_all
 from muster_client import Client
 from muster_coordinator.backfill import Backfill
@@ -36,7 +36,7 @@ class Coordinator:
     def __init__(self, bus: Bus, host: str = "127.0.0.1", port: int = 8080) -> None:
         self.bus = bus
         self.client = Client(bus)
-        self.observer = Observer(bus.clock, self._report_later)
+        self.observer = Observer(bus.clock, HeaderGate.of(bus))
         self._resolver = Resolver(bus, self.observer.evidence)
         self._recall = Recall(bus, self.observer)
         self.health = Health(self)
@@ -101,9 +101,6 @@ class Coordinator:
         self._resolver.on_record(record)
         if self.observer.evidence.suspects:
             self.observer.has_work.set()
-
-    def _report_later(self, reason: str, raw: Raw) -> None:
-        self.bus.reports.add_later(reason, raw, subjects.last_token(raw.subject))
 
     async def _on_reconnect(self) -> None:
         self.observer.overview.mark_all_stale()

@@ -5,12 +5,12 @@ The callbacks only take note; whatever needs the broker (reading a log, reportin
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from muster_bus.clock import BrokerClock
 from muster_bus.connection import Incoming
 from muster_bus.read import Raw
-from muster_bus.receive import Opened, check_headers, open_live
+from muster_bus.receive import HeaderGate, Opened, open_live
 from muster_bus.tail import Live
 from muster_bus.tracing.context import TRACEPARENT
 from muster_coordinator.evidence import Evidence, Sighting, What
@@ -48,9 +48,9 @@ _NO_HEADERS: Mapping[str, str] = {}
 class Observer:
     """Every message, live or read afterwards, passes here; the same message twice changes nothing."""
 
-    def __init__(self, clock: BrokerClock, report: Callable[[str, Raw], None]) -> None:
+    def __init__(self, clock: BrokerClock, gate: HeaderGate) -> None:
         self._clock = clock
-        self._report = report
+        self.gate = gate
         self.evidence = Evidence()
         self.same_work: list[Conflict] = []  # to be listed
         self.unfollowed: dict[str, None] = {}  # requests of which news came and nothing is known
@@ -61,10 +61,10 @@ class Observer:
     def on_live_entry(self, live: Live) -> None:
         """An entry of some log, as the broker repeats it."""
         raw, request_id = live.raw, last_token(live.raw.subject)
-        if self.needs_stored_body(request_id, raw.headers):
-            self.overview.note_unread(request_id, raw.sequence)
-        elif self.overview.is_next(request_id, raw.sequence, live.previous):
+        if live.follows(self.overview.last_of(request_id)) and not self.needs_stored_body(request_id, raw.headers):
             self.apply_entry(raw)
+        else:
+            self.overview.note_unread(request_id, raw.sequence)
         if self.overview.unread:
             self.has_work.set()
 
@@ -86,13 +86,11 @@ class Observer:
     def apply_entry(self, raw: Raw) -> None:
         """An entry of a log, live or read. While the request is open its owner checks the body: headers are enough."""
         request_id, headers = last_token(raw.subject), raw.headers
-        try:
-            sender, kind = check_headers(raw, LOG_KINDS)
-            if request_id not in self.overview.open:
-                kind.read(raw.data)
-        except Invalid as reason:
-            self.refuse_entry(str(reason), raw)
+        found = self.gate.open(raw, LOG_KINDS, checks_body=request_id not in self.overview.open)
+        if found is None:
+            self.overview.skip(request_id, raw.sequence)
             return
+        sender, kind = found
         is_counted = self.overview.count(request_id, raw.sequence, headers, raw.data)
         is_owner = h.is_owner(sender)
         if kind is Result and not is_owner:
@@ -128,11 +126,6 @@ class Observer:
             self.has_work.set()
         if self.evidence.suspects:
             self.has_work.set()
-
-    def refuse_entry(self, reason: str, raw: Raw) -> None:
-        """Report a log entry that cannot be used, and go on after it."""
-        self._report(reason, raw)
-        self.overview.skip(last_token(raw.subject), raw.sequence)
 
     def _see_result(self, request_id: str, sender: str, raw: Raw, *, is_counted: bool) -> None:
         headers = raw.headers

@@ -117,13 +117,6 @@ class Overview:
         if sequence > self.last_of(request_id) and is_id(request_id):
             self.unread[request_id] = max(sequence, self.unread.get(request_id, 0))
 
-    def is_next(self, request_id: str, sequence: int, previous: int) -> bool:
-        """Whether a live entry follows what was counted; if it is too new, its log is noted as unread."""
-        if previous == self.last_of(request_id):
-            return True
-        self.note_unread(request_id, sequence)
-        return False
-
     def skip(self, request_id: str, sequence: int) -> None:
         """An entry that changes nothing here: it is read, and that is all."""
         summary = self.get(request_id)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from muster_bus.clock import BrokerClock
 from muster_bus.read import Raw
+from muster_bus.receive import HeaderGate
 from muster_bus.tail import Live
 from muster_coordinator.observe import Observer
 from muster_coordinator.overview import Summary
@@ -134,7 +135,7 @@ def test_the_overview_counts_what_the_fold_counts(data: st.DataObject, views: li
     log = [_stored(entry) for entry in entries]
     previous = [0, *(raw.sequence for raw in log)]
     folded = _folded(entries, is_expected=is_expected)
-    observer = Observer(BrokerClock(), lambda _reason, _raw: None)
+    observer = Observer(BrokerClock(), HeaderGate(lambda _reason, _raw: None))
     if is_expected:
         observer.overview.expect(REQUEST)
 
@@ -152,7 +153,7 @@ def test_the_overview_counts_what_the_fold_counts(data: st.DataObject, views: li
 def test_a_log_that_is_read_twice_counts_once(entries: list[Entry], data: st.DataObject):
     log = [_stored(entry) for entry in entries]
     again = data.draw(st.integers(0, len(log)))
-    observer = Observer(BrokerClock(), lambda _reason, _raw: None)
+    observer = Observer(BrokerClock(), HeaderGate(lambda _reason, _raw: None))
 
     for raw in [*log[:again], *log]:
         observer.apply_entry(raw)

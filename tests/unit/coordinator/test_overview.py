@@ -144,13 +144,14 @@ def test_an_unreadable_entry_of_an_owner_changes_nothing():
     assert overview.ended[REQUEST].counts() == TaskCounts(done=1)
 
 
-def test_a_gap_asks_for_the_log_to_be_read():
+def test_an_entry_that_was_not_counted_asks_for_its_log_to_be_read():
     overview = Overview()
     _count(overview, 5, TAKEN)
 
-    assert overview.is_next(REQUEST, 6, 5)
-    assert not overview.is_next(REQUEST, 9, 8)
-    assert not overview.is_next("unknown", 9, 8)
+    for request_id in (REQUEST, "unknown"):
+        overview.note_unread(request_id, 9)
+    overview.note_unread(REQUEST, 5)  # which was counted
+
     assert list(overview.unread) == [REQUEST, "unknown"]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from muster_bus.buckets.conflicts import conflicts_of
+from muster_bus.buckets.conflicts import count_of_request
 from muster_bus.buckets.workers import live_workers
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
@@ -74,7 +74,7 @@ class RequestView:
 async def view(bus: Bus, request_id: str) -> RequestView:
     """How one request stands."""
     found = (await views(bus, [request_id]))[0]
-    return replace(found, conflicts=len(await conflicts_of(bus, request_id)))
+    return replace(found, conflicts=await count_of_request(bus, request_id))
 
 
 async def views(bus: Bus, request_ids: Iterable[str]) -> list[RequestView]:

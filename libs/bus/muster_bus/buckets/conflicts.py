@@ -1,5 +1,7 @@
 """The conflicts that coordinators have found: one record for each attempt, changed by compare-and-set."""
 
+import asyncio
+import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -11,6 +13,9 @@ from muster_bus.buckets.kv import Bucket
 from muster_bus.connection import Bus, Incoming
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import Conflict
+from muster_protocol.errors import MusterError
+
+log = logging.getLogger("muster.bus")
 
 BUCKET = "conflicts"
 PREFIX = f"$KV.{BUCKET}."
@@ -18,6 +23,7 @@ ALL = f"{PREFIX}>"
 WINDOW = 1000  # sequences that are looked through at a time
 MAX_WINDOWS = 100  # for one page: a filter that matches nothing must not read for ever
 WRITE_SECONDS = 3.0
+COUNT_SECONDS = 1.0
 
 
 class Revision(NamedTuple):
@@ -53,6 +59,16 @@ async def conflicts_of(bus: Bus, request_id: str) -> list[Conflict]:
     """Those of one request, newest first."""
     stored = await bus.read(f"{PREFIX}{request_id}.>")
     return [record for raw in reversed(stored) if (record := _record(raw.data)) is not None]
+
+
+async def count_of_request(bus: Bus, request_id: str, within: float = COUNT_SECONDS) -> int:
+    """How many a request has; 0 when the broker does not say so in time, or when an older version provisioned it."""
+    try:
+        async with asyncio.timeout(within):
+            return len(await bus.read(f"{PREFIX}{request_id}.>"))
+    except (TimeoutError, MusterError) as error:
+        log.debug("request %s: its conflicts were not counted: %s", request_id, error)
+        return 0
 
 
 async def count_conflicts(bus: Bus) -> int:

@@ -8,13 +8,13 @@ import logging
 from dataclasses import replace
 
 from muster_bus.background import supervised
-from muster_bus.buckets.conflicts import conflicts_of
+from muster_bus.buckets.conflicts import count_of_request
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.log import RequestLog
 from muster_bus.tracing.tracing import error_type
 from muster_protocol import headers as h
-from muster_protocol.errors import Invalid, MusterError, Retryable
+from muster_protocol.errors import Invalid, Retryable
 from muster_protocol.messages import Answer, AnswerStatus
 from muster_protocol.status import TaskStatus
 from muster_supervisor.abort import abort_request
@@ -123,11 +123,8 @@ async def _count_conflicts(owner: Owner) -> None:
     """How many are listed by now; a broker that does not answer at once must not delay the answer."""
     if owner.state.plan_entry is None:
         return
-    try:
-        async with asyncio.timeout(min(COUNT_SECONDS, max(0.0, owner.deadline - owner.now() - WRITE_SECONDS))):
-            owner.conflicts = len(await conflicts_of(owner.bus, owner.request_id))
-    except (TimeoutError, MusterError) as error:
-        log.debug("request %s: its conflicts were not counted: %s", owner.request_id, error)
+    within = min(COUNT_SECONDS, owner.deadline - owner.now() - WRITE_SECONDS)
+    owner.conflicts = await count_of_request(owner.bus, owner.request_id, within) if within > 0 else 0
 
 
 def _final(owner: Owner, step: GiveAnswer, draft: Draft) -> Answer:

@@ -1,54 +1,32 @@
 """I6, the rules: whatever order, repetition and split of the evidence, one record, and one side that has to stop."""
 
-import time
 from collections.abc import Sequence
-from itertools import pairwise
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_coordinator.conflicts import conflict_of, contenders, judge, live_sides, merge
-from muster_coordinator.evidence import Evidence, Sighting, What
-from muster_protocol.attempt_id import AttemptId
-from muster_protocol.conflict import Conflict, ConflictKind, SideId
+from muster_coordinator.conflicts import contenders, judge, live_sides, merge
+from muster_coordinator.evidence import Sighting
+from muster_protocol.conflict import ConflictKind
 from tests.guards import guards
-
-KEY = AttemptId("r1", "a", 1)
-NOW = 1000.0
-DISPATCHED, STARTED, REFUSED, BACK, STOPPED, FINISHED, SUCCEEDED = What
-
-
-def seen(what: What, at: float, worker: str = "", delivery: int = 1, message: int = 7) -> Sighting:
-    return Sighting(KEY, what, at, worker, delivery if worker else 0, message, f"worker/{worker}" if worker else "s/s1")
-
-
-def side(worker: str, delivery: int = 1, message: int = 7) -> SideId:
-    return SideId(worker=worker, delivery=delivery, task_sequence=message)
-
-
-def record_of(*history: Sighting, answered_at: float | None = None) -> Conflict:
-    evidence = Evidence()
-    for sighting in history:
-        evidence.see(sighting)
-    if answered_at is not None:
-        evidence.see_answer(KEY.request_id, answered_at)
-    return conflict_of(KEY, evidence.case(KEY), evidence.answered_at(KEY.request_id))
-
-
-def judged(*history: Sighting, answered_at: float | None = None) -> Conflict | None:
-    return judge(record_of(*history, answered_at=answered_at), NOW)
-
-
-def kinds(*history: Sighting, answered_at: float | None = None) -> list[str]:
-    found = judged(*history, answered_at=answered_at)
-    return [] if found is None else [kind.value for kind in found.kinds]
-
-
-def stopped(*history: Sighting, answered_at: float | None = None) -> list[SideId]:
-    found = judged(*history, answered_at=answered_at)
-    return [] if found is None else list(found.stops)
-
+from tests.unit.coordinator.sightings import (
+    BACK,
+    DISPATCHED,
+    FINISHED,
+    KEY,
+    NOW,
+    REFUSED,
+    STARTED,
+    STOPPED,
+    SUCCEEDED,
+    judged,
+    kinds,
+    record_of,
+    seen,
+    side,
+    stopped,
+)
 
 workers = st.sampled_from(["w1", "w2", "w3"])
 times = st.integers(1, 30).map(float)
@@ -268,47 +246,3 @@ def test_finishing_twice_is_a_conflict_of_workers_deliveries_or_messages():
 
 def test_a_result_of_an_older_worker_belongs_to_its_start():
     assert judged(seen(STARTED, 1, "w1"), seen(SUCCEEDED, 2, "w1", message=0)) is None
-
-
-def test_a_start_after_the_success_of_another_attempt_is_found_in_both_orders():
-    success = seen(SUCCEEDED, 2, "w1")
-    start = seen(STARTED, 3, "w2", message=8)._replace(key=KEY._replace(attempt=2))
-
-    for history in ((success, start), (start, success)):
-        evidence = Evidence()
-        for sighting in history:
-            evidence.see(sighting)
-        assert start.key in evidence.suspects
-        found = judge(conflict_of(start.key, evidence.case(start.key), None), NOW)
-        assert found is not None
-        assert found.kinds == (ConflictKind.STARTED_AFTER_SUCCESS,)
-
-
-def test_the_oldest_attempts_are_forgotten_first():
-    evidence = Evidence(max_attempts=2)
-    for task_id in ("a", "b", "c"):
-        evidence.see(seen(STARTED, 1, "w1")._replace(key=AttemptId("r1", task_id, 1)))
-
-    assert [len(evidence.case(AttemptId("r1", task_id, 1)).trails) for task_id in ("a", "b", "c")] == [0, 1, 1]
-
-
-def test_many_forged_starts_of_one_attempt_cost_no_more_each_than_a_few():
-    def seconds(count: int) -> float:
-        evidence, began = Evidence(), time.perf_counter()
-        for number in range(count):
-            evidence.see(seen(STARTED, number, f"ghost-{number}", message=count - number))
-            judge(conflict_of(KEY, evidence.case(KEY), None), NOW)
-        return time.perf_counter() - began
-
-    assert seconds(4000) < 15  # all pairs of as many would take hours
-    assert len(record_of(*(seen(STARTED, n, f"g{n}", message=n) for n in range(1, 99))).sides) == 8
-
-
-def test_a_made_up_attempt_number_costs_nothing():
-    began = time.perf_counter()
-    evidence = Evidence()
-    for number in range(1000):
-        evidence.see(seen(STARTED, 1, "w1")._replace(key=KEY._replace(attempt=10**17 + number)))
-
-    assert time.perf_counter() - began < 2
-    assert all(one.attempt < two.attempt for one, two in pairwise(evidence.suspects))

@@ -1,0 +1,61 @@
+"""I6: what is remembered about attempts is bounded, and costs the same however much somebody publishes."""
+
+import time
+from itertools import pairwise
+
+from muster_coordinator.conflicts import conflict_of, judge
+from muster_coordinator.evidence import Evidence
+from muster_protocol.attempt_id import AttemptId
+from muster_protocol.conflict import ConflictKind
+from tests.unit.coordinator.sightings import (
+    KEY,
+    NOW,
+    STARTED,
+    SUCCEEDED,
+    record_of,
+    seen,
+)
+
+
+def test_a_start_after_the_success_of_another_attempt_is_found_in_both_orders():
+    success = seen(SUCCEEDED, 2, "w1")
+    start = seen(STARTED, 3, "w2", message=8)._replace(key=KEY._replace(attempt=2))
+
+    for history in ((success, start), (start, success)):
+        evidence = Evidence()
+        for sighting in history:
+            evidence.see(sighting)
+        assert start.key in evidence.suspects
+        found = judge(conflict_of(start.key, evidence.case(start.key), None), NOW)
+        assert found is not None
+        assert found.kinds == (ConflictKind.STARTED_AFTER_SUCCESS,)
+
+
+def test_the_oldest_attempts_are_forgotten_first():
+    evidence = Evidence(max_attempts=2)
+    for task_id in ("a", "b", "c"):
+        evidence.see(seen(STARTED, 1, "w1")._replace(key=AttemptId("r1", task_id, 1)))
+
+    assert [len(evidence.case(AttemptId("r1", task_id, 1)).trails) for task_id in ("a", "b", "c")] == [0, 1, 1]
+
+
+def test_many_forged_starts_of_one_attempt_cost_no_more_each_than_a_few():
+    def seconds(count: int) -> float:
+        evidence, began = Evidence(), time.perf_counter()
+        for number in range(count):
+            evidence.see(seen(STARTED, number, f"ghost-{number}", message=count - number))
+            judge(conflict_of(KEY, evidence.case(KEY), None), NOW)
+        return time.perf_counter() - began
+
+    assert seconds(4000) < 15  # all pairs of as many would take hours
+    assert len(record_of(*(seen(STARTED, n, f"g{n}", message=n) for n in range(1, 99))).sides) == 8
+
+
+def test_a_made_up_attempt_number_costs_nothing():
+    began = time.perf_counter()
+    evidence = Evidence()
+    for number in range(1000):
+        evidence.see(seen(STARTED, 1, "w1")._replace(key=KEY._replace(attempt=10**17 + number)))
+
+    assert time.perf_counter() - began < 2
+    assert all(one.attempt < two.attempt for one, two in pairwise(evidence.suspects))

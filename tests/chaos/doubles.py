@@ -80,6 +80,7 @@ def invented(evidence: Evidence, ledger: Ledger) -> Iterator[tuple[Key, str]]:
             ConflictKind.SAME_WORK: True,
             ConflictKind.DISPATCHED_TWICE: len(_messages(record, log)) > 1,
             ConflictKind.FINISHED_TWICE: has_two_results,
+            ConflictKind.STARTED_AFTER_ANSWER: _is_begun_after_answer(log, runs.get(key, ())),
         }
         for kind in record.kinds:
             if not is_known.get(kind, len(runs.get(key, ())) > 1):
@@ -92,6 +93,10 @@ def executed_twice(evidence: Evidence, ledger: Ledger) -> int:
         any(min(one.ended, other.ended) > max(one.began, other.began) for one, other in combinations(runs, 2))
         for runs in executions(evidence, ledger).values()
     )
+
+
+def _is_begun_after_answer(log: Log | None, runs: Iterable[Execution]) -> bool:
+    return log is not None and bool(log.answers) and any(run.began > log.answered_at for run in runs)
 
 
 def _finishes(log: Log) -> dict[Key, int]:

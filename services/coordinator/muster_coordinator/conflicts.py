@@ -7,7 +7,7 @@ Kinds:
                          back, this is a handover. One worker with two deliveries of one message is none either.
   finished_twice         two results by different workers, deliveries or messages; what the owner wrote is no side
   started_after_success  another side started after the task's success that counts …
-  started_after_answer   … or after the answer, of an attempt that had another side before
+  started_after_answer   … or after the answer; a side that is alone only if that is beyond doubt (CLOCK_SECONDS)
 Decision: of sides that run and live, the message that started first is kept, within it the latest delivery; the others
 are told to stop. If one has finished, whoever runs is told to stop. The only live side is never told to stop. What was
 decided earlier stands.
@@ -22,6 +22,7 @@ from muster_coordinator.evidence import Case, Trail, earliest, kept
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import Conflict, ConflictKind, Ended, Side, SideId
 
+CLOCK_SECONDS = 1.0  # by which a start may seem to be later than the answer: clocks differ, and it is said afterwards
 FRESH_SECONDS = 2.0  # signs of life this far apart do not show that two sides live at the same time
 
 
@@ -151,9 +152,11 @@ def _is_after_success(record: Conflict, side: Side) -> bool:
 
 
 def _is_after_answer(record: Conflict, side: Side) -> bool:
-    if record.answered_at is None or not _has_started(side) or (side.started_at or 0.0) <= record.answered_at:
+    if record.answered_at is None or not _has_started(side):
         return False
-    return any(_are_rivals(side, other) for other in record.sides if other.id != side.id)
+    late = (side.started_at or 0.0) - record.answered_at
+    has_rival = any(_are_rivals(side, other) for other in record.sides if other.id != side.id)
+    return late > (0.0 if has_rival else CLOCK_SECONDS)
 
 
 def _to_stop(record: Conflict, live_workers: Collection[str] | None) -> list[Side]:

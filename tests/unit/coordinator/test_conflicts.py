@@ -209,9 +209,15 @@ def test_a_start_after_the_success_and_one_after_the_answer_are_stopped():
     assert "started_after_answer" in kinds(*done, again, answered_at=2.5)
 
 
-def test_a_lonely_start_or_a_first_result_after_the_answer_is_late_and_no_conflict():
-    assert judged(seen(STARTED, 3, "w1"), seen(FINISHED, 4, "w1"), answered_at=2) is None
+def test_a_first_result_after_the_answer_is_late_and_no_conflict():
+    assert judged(seen(STARTED, 1, "w1"), seen(FINISHED, 4, "w1"), answered_at=2) is None
     assert judged(seen(DISPATCHED, 1), seen(FINISHED, 4, "w1"), answered_at=2) is None
+
+
+def test_a_start_long_after_the_answer_is_stopped_and_one_in_doubt_is_not():
+    assert judged(seen(STARTED, 2.5, "w1"), answered_at=2) is None
+    assert kinds(seen(STARTED, 4, "w1"), answered_at=2) == ["started_after_answer"]
+    assert stopped(seen(STARTED, 4, "w1"), answered_at=2) == [side("w1")]
 
 
 def test_two_messages_are_a_conflict_even_if_nobody_starts_the_second():

@@ -25,16 +25,18 @@ class StreamTail:
     def __init__(self, bus: Bus, subject: str, length: int, take: Callable[[Raw], Awaitable[None]]) -> None:
         self._bus, self._subject, self._length, self._take = bus, subject, length, take
         self._after: int | None = None
+        self._end = 0  # of the stream when the reading began: what comes later is heard live
 
     async def read_on(self) -> bool:
-        """Take the next page; False when the stream's leader has no more."""
+        """Take the next page; False when all that was there at the beginning is taken."""
         if self._after is None:
-            self._after = max(0, await last_sequence(self._bus, self._subject) - self._length)
+            self._end = await last_sequence(self._bus, self._subject)
+            self._after = max(0, self._end - self._length)
         page = await self._bus.next_page(self._subject, self._after)
         for raw in page:
             await self._take(raw)
             self._after = raw.sequence
-        return bool(page)
+        return bool(page) and self._after < self._end
 
 
 class Backfill:

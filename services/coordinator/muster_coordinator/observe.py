@@ -12,7 +12,7 @@ from muster_bus.connection import Incoming
 from muster_bus.read import Raw
 from muster_bus.receive import HeaderGate, Opened, open_live
 from muster_bus.tail import Live
-from muster_bus.tracing.context import TRACEPARENT
+from muster_bus.tracing.context import TRACEPARENT, parsed
 from muster_coordinator.evidence import Evidence, Sighting, What
 from muster_coordinator.overview import READ_KINDS, Overview, number, real
 from muster_coordinator.recheck import Recheck
@@ -186,5 +186,6 @@ def _worker_of(sender: str) -> str:
 
 
 def _trace_id(headers: Mapping[str, str]) -> str | None:
-    given = headers.get(TRACEPARENT)
-    return given[3:35] if given is not None and len(given) == 55 else None
+    """The trace in which a message was sent, if that is recorded."""
+    span = parsed(headers.get(TRACEPARENT, ""))
+    return f"{span.trace_id:032x}" if span is not None and span.trace_flags.sampled else None

@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 from muster_bus.connection import Bus
 from muster_bus.log import entry_of
-from muster_bus.receive import open_live
+from muster_bus.receive import opened
 from muster_coordinator.evidence import Sighting, What
 from muster_coordinator.observe import Observer
 from muster_protocol import subjects
@@ -28,30 +28,37 @@ class Recall:
         self._read: OrderedDict[str, None] = OrderedDict()
 
     async def read_next(self) -> bool:
-        """Read one log; False: none is wanted."""
+        """Read one log; False: none is wanted. One that cannot be read now is read after the others."""
         if not self._wanted:
             return False
         request_id = next(iter(self._wanted))
         del self._wanted[request_id]
         if request_id in self._read:
             return True
+        try:
+            await self._read_log(request_id)
+        except BaseException:
+            self._wanted[request_id] = None
+            raise
         self._read[request_id] = None
         if len(self._read) > MAX_REMEMBERED:
             self._read.popitem(last=False)
+        return True
+
+    async def _read_log(self, request_id: str) -> None:
         state, after = RequestState(request_id), 0
         for _ in range(MAX_PAGES):
             page = await self._bus.read(subjects.results(request_id), after, is_page=True)
             if not page:
-                break
+                return
             after = page[-1].sequence
             for raw in page:
                 try:
-                    entry = entry_of(raw, open_live(raw, LOG_KINDS))
+                    entry = entry_of(raw, await opened(self._bus, raw, LOG_KINDS, request_id))
                 except Invalid:
-                    continue  # whoever follows the log reports it
+                    continue  # the gate has reported it
                 apply(state, entry)
                 self._see(state, entry)
-        return True
 
     def _see(self, state: RequestState, entry: Entry) -> None:
         body = entry.body

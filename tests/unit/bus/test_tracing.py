@@ -85,7 +85,16 @@ def test_every_attribute_is_of_a_convention_or_ours():
 
 def test_no_two_rules_fit_one_name():
     examples = ["invoke_workflow t", "invoke_agent r", "publish requests.{team}", "publish tasks", "plan t", "chat m"]
-    examples += ["execute_tool x", "lint", "refine a", "compose", "take over", "answer done", "POST /v1/requests"]
+    examples += [
+        "execute_tool x",
+        "lint",
+        "refine a",
+        "compose",
+        "conflict",
+        "take over",
+        "answer done",
+        "POST /v1/requests",
+    ]
 
     assert [sum(rule.fits(name) for rule in names.SPANS) for name in examples] == [1] * len(names.SPANS)
 
@@ -110,6 +119,17 @@ def test_a_span_under_a_root_that_has_ended_is_not_held():
     local.tracer.start_span("late tool", set_span_in_context(root)).end()
 
     assert local.exported == ["task", "slow tool", "late tool"]
+
+
+def test_what_a_child_opens_after_its_root_has_ended_is_not_held():
+    local = Local()
+    root = local.tracer.start_span("task")
+    child = local.tracer.start_span("slow tool", set_span_in_context(root))
+    root.end()
+    local.tracer.start_span("call of the slow tool", set_span_in_context(child)).end()
+    child.end()
+
+    assert local.exported == ["task", "call of the slow tool", "slow tool"]
 
 
 def test_what_is_held_is_bounded_and_what_is_dropped_is_counted(monkeypatch: pytest.MonkeyPatch):

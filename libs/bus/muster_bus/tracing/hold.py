@@ -41,25 +41,31 @@ class Hold(SpanProcessor):
         if parent is None or parent.is_remote or not get_current_span(parent_context).is_recording():
             return  # a local root, or under a span that has ended and was exported
         with self._lock:
-            root = self._roots.get(parent.span_id, parent.span_id)
+            root = self._roots.get(parent.span_id)
+            if root is None:  # the parent is a root itself, and open
+                root = parent.span_id
+                self._held.setdefault(root, [])
+            elif root not in self._held:
+                return  # under a span that outlived its root
             self._roots[span.get_span_context().span_id] = root
-            self._held.setdefault(root, [])
 
     def on_end(self, span: ReadableSpan) -> None:
         context = span.get_span_context()
-        if context is None or not context.trace_flags.sampled:
+        if context is None:
             return
         if self._roots or self._held:
             with self._lock:
                 root = self._roots.pop(context.span_id, None)
                 if root is not None and (held := self._held.get(root)) is not None:
-                    self._keep(held, span)
+                    if context.trace_flags.sampled:
+                        self._keep(held, span)
                     return
                 under = self._held.pop(context.span_id, [])
                 self._count -= len(under)
         else:
             under = []
-        self._pass_on([*under, span], span.kind)
+        if context.trace_flags.sampled:
+            self._pass_on([*under, span], span.kind)
 
     def shutdown(self) -> None:
         """Export what was passed on; what is still held is dropped with its root, which did not end."""

@@ -45,6 +45,9 @@ DEPENDENCIES, WAITED_FOR = "muster.task.dependencies", "muster.task.waited_for"
 TASKS, FINDINGS = "muster.plan.tasks", "muster.plan.findings"
 STATUS, SECONDS, USD = "muster.status", "muster.seconds", "muster.cost.usd"
 REASON = "muster.reason"
+CONFLICT_KINDS, WORKER, MESSAGE = "muster.conflict.kinds", "muster.worker", "muster.task.message"
+
+CONFLICT = "conflict"  # the span of what was assigned, started or finished twice
 
 CONTENT = (INPUT_MESSAGES, OUTPUT_MESSAGES, TOOL_ARGUMENTS, TOOL_RESULT)  # written with MUSTER_TRACE_CONTENT=1 alone
 
@@ -57,8 +60,10 @@ REDELIVERED = "redelivered"
 PAUSED = "paused"  # the process or its event loop stood still
 LEASE_LOST = "lease lost"
 HANDED_BACK, STOPPED = "handed back", "stopped"
+CONFLICT_SIDE = "side of a conflict"  # one assignment of an attempt that was assigned twice
 EVENTS = (
     *(QUEUED, BACK_OFF, RETRY, BROKER_AWAY, BROKER_BACK, REDELIVERED, PAUSED, LEASE_LOST, HANDED_BACK, STOPPED),
+    CONFLICT_SIDE,
     "exception",  # OpenTelemetry's own
 )
 
@@ -100,6 +105,7 @@ SPANS = (
     SpanRule(r"lint", (INTERNAL,), (FINDINGS,), "ours"),
     SpanRule(r"refine \S+", (INTERNAL,), (REQUEST_ID, TASK_ID, ATTEMPT), "ours"),
     SpanRule(r"compose", (INTERNAL,), (REQUEST_ID,), "ours"),
+    SpanRule(r"conflict", (INTERNAL,), (REQUEST_ID, TASK_ID, ATTEMPT, CONFLICT_KINDS, REASON), "ours"),
     SpanRule(r"take over", (INTERNAL,), (REQUEST_ID, DELIVERY, PREVIOUS_OWNER), "ours"),
     SpanRule(
         r"answer (done|partial|failed|cancelled)",

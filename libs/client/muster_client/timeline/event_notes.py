@@ -22,6 +22,7 @@ class EventNotes:
     """What was said about one attempt."""
 
     starts: dict[Delivery, tuple[float, str]] = field(default_factory=dict[Delivery, tuple[float, str]])  # and the role
+    signs: dict[Delivery, float] = field(default_factory=dict[Delivery, float])  # when it last said that it runs
     hand_backs: dict[Delivery, float] = field(default_factory=dict[Delivery, float])
     progress: list[tuple[float, str, str]] = field(default_factory=list[tuple[float, str, str]])  # with the worker
     tools: list[tuple[float, str, ToolUsed]] = field(default_factory=list[tuple[float, str, ToolUsed]])
@@ -32,6 +33,7 @@ class EventNotes:
         match body:
             case Started():
                 self.starts.setdefault((body.worker, body.delivery), (event.time, body.role))
+                self.signs[body.worker, body.delivery] = event.time  # events come in the order of time
             case HandedBack():
                 self.hand_backs.setdefault((body.worker, body.delivery), event.time)
             case Progress():

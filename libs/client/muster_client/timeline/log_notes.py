@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
 
-from muster_protocol.fold import Entry, RequestState, TaskPhase, apply
+from muster_protocol.fold import Entry, RequestState, TaskPhase, apply, is_stopped
 from muster_protocol.headers import is_owner
 from muster_protocol.messages import (
     Answer,
@@ -19,6 +19,7 @@ from muster_protocol.messages import (
 )
 
 SECOND = "a second result of this attempt"
+TOLD_TO_STOP = "it was told to stop; another worker had the same attempt, or the request had ended"
 LATE = "it came after the answer"
 STRAY = "nobody dispatched this attempt"
 
@@ -166,7 +167,8 @@ class LogNotes:
         elif task is None or not 1 <= body.attempt <= len(task.attempts):
             self.strays.append(Ending(time, body, LATE if before.is_answered else STRAY))
         else:
-            ending = Ending(time, body, LATE if before.is_answered else SECOND)
+            why = TOLD_TO_STOP if is_stopped(entry.sender, body) else LATE if before.is_answered else SECOND
+            ending = Ending(time, body, why)
             task.attempts[body.attempt - 1].endings.append(ending)
 
     def _revised(self, time: float, body: Revision, before: Before) -> None:

@@ -28,6 +28,7 @@ class Run:
     delivery: int
     role: str = ""
     began: float | None = None
+    last_sign: float = 0.0  # when it last said that it runs
     handed_back: float | None = None
     ending: Ending | None = None
     progress: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
@@ -48,7 +49,7 @@ def runs_of(endings: list[Ending], events: EventNotes) -> list[Run]:
     """The runs of one attempt, in the order in which they began."""
     runs: dict[Delivery, Run] = {}
     for (worker, delivery), (time, role) in list(events.starts.items())[:MAX_STARTS]:
-        runs[worker, delivery] = Run(worker, delivery, role, time)
+        runs[worker, delivery] = Run(worker, delivery, role, time, events.signs[worker, delivery])
     for (worker, delivery), time in events.hand_backs.items():
         run = runs.setdefault((worker, delivery), Run(worker, delivery))
         run.handed_back = time
@@ -133,7 +134,7 @@ def _unended(
     """When a run without a result ended, as what, and why that is thought."""
     if run.handed_back is not None:
         return run.handed_back, StepStatus.HANDED_BACK, ""
-    if after is not None:
+    if after is not None and run.last_sign <= after:  # else it runs beside the next one
         return after, StepStatus.LOST, f"{NO_WORD}; the task was delivered again"
     if counted_at is not None:
         return counted_at, StepStatus.LOST, f"{NO_WORD}; the attempt has another result"

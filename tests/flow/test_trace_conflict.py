@@ -1,0 +1,39 @@
+"""A conflict is seen in the trace of its request: a span with an event for each side."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from muster_testing.otlp import Collector
+from tests.flow.conflict_tools import Contest, contest
+from tests.flow.trees import has, tree_of
+
+
+@pytest.fixture
+async def team(tmp_path: Path) -> AsyncGenerator[Contest]:
+    async with contest(tmp_path) as running:
+        yield running
+
+
+async def test_a_conflict_is_a_span_of_the_request_that_names_both_sides(team: Contest, collector: Collector):
+    services = {"s1": "supervisor", "w1": "worker", "w2": "worker", "c1": "coordinator"}
+    await asyncio.gather(*(team.start(kind, name, env=collector.environment) for name, kind in services.items()))
+    request_id = await team.ask_one(until="go")
+    await team.until_running(request_id)
+
+    await team.copy(await team.task_message())
+    await team.until_running(request_id, 2)
+    found = await team.conflict(request_id, lambda record: bool(record.stops))
+    team.release("go")
+    answer = await team.answer(request_id)
+    tree = await tree_of(collector, answer.trace_id or "", has(conflict=1, invoke_agent=2))
+
+    (conflict,) = tree.named("conflict")
+    assert tree.path(conflict) == "invoke_workflow default > conflict"
+    assert conflict.service == "muster-coordinator"
+    assert conflict.attributes["muster.conflict.kinds"] == [kind.value for kind in found.kinds]
+    sides = {event.attributes["muster.worker"] for event in conflict.events}
+    assert sides >= {"w1", "w2"}
+    assert {event.name for event in conflict.events} == {"side of a conflict"}

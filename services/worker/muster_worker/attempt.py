@@ -4,7 +4,8 @@ The task is judged. If there is nothing to run, it is acked; a poison task gets 
 role runs, the result is stored, and only then the task is acked. A cancellation in between means one of three things:
 the attempt was aborted (ack), the worker stops (hand back, with a note), or the role cancelled it (failed result, ack).
 An aborted attempt that had spent something, or that another side of the same attempt goes on with, stores that as a
-cancelled result. If the other one has the same message, it must not be acked: it is the other's by now.
+cancelled result. If the other one has the same message, it must not be acked: it is the other's by now. If the other
+one gives up meanwhile and its message comes here, that message is handed back: acked here, nobody would have it.
 """
 
 import asyncio
@@ -37,6 +38,9 @@ from muster_worker.spans import (
 
 log = logging.getLogger("muster.worker")
 
+RETURN_SECONDS = 0.5  # until a message that came to an attempt that stops is given out again, times its deliveries …
+MAX_RETURN_SECONDS = 10.0  # … for a role that does not end must not make the broker busy
+
 
 @dataclass(frozen=True, slots=True)
 class Resources:
@@ -60,6 +64,7 @@ class RunningAttempt:
         "_is_settling",
         "_keeps",
         "_meter",
+        "_refused",
         "_resources",
         "_span",
         "begun_at",
@@ -77,6 +82,7 @@ class RunningAttempt:
         self._meter = meter_of(task)
         self._deliveries = {delivery.number}
         self._keeps: int | None = None  # the message with which another side goes on
+        self._refused: set[int] = set()  # messages that were acked because this one runs
         self._abort_reason = ""
         self._is_settling = False
         self.is_aborted = False
@@ -88,24 +94,33 @@ class RunningAttempt:
     async def live(self) -> None:
         """Judge the task, run it if it has to be run, and settle its delivery."""
         try:
-            verdict = await self._resources.history.judge(self.task, self.delivery)
-            if verdict is Verdict.RUN:
-                await self._work()
-            else:
-                await self._settle_unrun(verdict)
-        except asyncio.CancelledError:
-            await self._settle_cancelled()
-        except Exception:
+            try:
+                verdict = await self._resources.history.judge(self.task, self.delivery)
+                if verdict is Verdict.RUN:
+                    await self._work()
+                else:
+                    await self._settle_unrun(verdict)
+            except asyncio.CancelledError:
+                await self._settle_cancelled()
+        except BaseException:
             self.delivery.lease.drop()  # a redelivery may have replaced the one that the pull knows and drops
             raise
 
     def abort(self, reason: str = "", *, keeps: int | None = None) -> None:
-        """Stop it without a result that counts; `keeps` is the message with which another side goes on."""
+        """Stop it without a result that counts; `keeps` is the message with which another side goes on.
+
+        An abort is repeated until it has an effect. Only the first cancels: the role may be cleaning up by now.
+        """
         if self._is_settling:
             return
+        if keeps in self._refused:  # it was acked here: nobody else can go on with it
+            log.warning("… task    %s  goes on: message %s, which was to, was refused here", log_name(self.task), keeps)
+            return
+        is_first = not self.is_aborted
         self.is_aborted = True
-        self._abort_reason, self._keeps = reason, keeps
-        if self._handler is not None:
+        self._abort_reason = reason
+        self._keeps = self._keeps if keeps is None else keeps
+        if is_first and self._handler is not None:
             self._handler.cancel()
 
     def is_side(self, side: SideId) -> bool:
@@ -118,18 +133,29 @@ class RunningAttempt:
         if self.is_running:
             self._announce(asked_at, is_again=self.start_announced)
 
-    def on_redelivery(self, delivery: Delivery) -> None:
+    async def on_redelivery(self, delivery: Delivery) -> None:
         """The task has arrived once more while it runs here: the same message again, or a second copy of it."""
-        if self.delivery.sequence == delivery.sequence:
+        if self.delivery.sequence == delivery.sequence != self._keeps:
             self.delivery.lease.drop()
             self.delivery = delivery  # only the lease is new
             note_redelivery(self._span, delivery)
             self._deliveries.add(delivery.number)
+        elif self._keeps is not None:
+            await self._return(delivery)
         else:
+            self._refused.add(delivery.sequence)
             delivery.lease.ack()  # the first copy keeps its lease
             why = f"the attempt runs here already, from message {self.delivery.sequence}"
             self._resources.events.refused(self.task.attempt_id, delivery, why)
             log.warning("■ task    %s  a second message of it was refused", log_name(self.task))
+
+    async def _return(self, delivery: Delivery) -> None:
+        """Hand back what this attempt was stopped for: the other side gave it up, and somebody is to take it later."""
+        try:
+            await self._resources.events.handed_back(delivery, self.task.attempt_id)
+        finally:
+            delivery.lease.hand_back(min(RETURN_SECONDS * delivery.number, MAX_RETURN_SECONDS))
+        log.info("← task    %s  message %d handed back: it is being stopped", log_name(self.task), delivery.sequence)
 
     def announce_start(self) -> None:
         """Say that it runs here, once."""
@@ -183,6 +209,9 @@ class RunningAttempt:
         context = self._resources.events.context(self.task, self.announce_start)
         outcome = await self._resources.executor.run(self.task, context, self._meter)
         seconds = time.monotonic() - began
+        if self.is_aborted:  # a success would count if it came first, and this one was told to leave that to another
+            log.warning("… task    %s  did not stop when it was told to; its outcome is left out", log_name(self.task))
+            raise asyncio.CancelledError
         note_lease(self.delivery.lease)
         self.start_announced = True
         outcome = await self._store(outcome, seconds)
@@ -221,9 +250,7 @@ class RunningAttempt:
         if self.is_aborted:
             await self._settle_aborted()
         elif self._resources.stopping.is_set():
-            await self._resources.events.handed_back(self.delivery, self.task.attempt_id)
-            self.delivery.lease.hand_back()
-            log.info("← task    %s  handed back", log_name(self.task))
+            await self._hand_back()
         else:  # if it were handed back, it would be delivered again at once, without end
             error = failure("logic", "the role cancelled its own task")
             role = self._resources.executor.role_of(self.task.tag)
@@ -233,3 +260,12 @@ class RunningAttempt:
                 await self._settle_cancelled()
                 return
             self.delivery.lease.ack()
+
+    async def _hand_back(self) -> None:
+        """Hand back what a stop interrupted, unharmed, with a note."""
+        self._is_settling = True  # an abort must not interrupt the note
+        try:
+            await self._resources.events.handed_back(self.delivery, self.task.attempt_id)
+        finally:
+            self.delivery.lease.hand_back()
+        log.info("← task    %s  handed back", log_name(self.task))

@@ -56,7 +56,7 @@ class Started(AttemptEvent):
 
 
 class HandedBack(AttemptEvent):
-    """A worker that stops gives an attempt back unharmed."""
+    """A worker that stops, or that stops this attempt, gives a message of it back unharmed."""
 
     kind: ClassVar[str] = "handed_back"
 

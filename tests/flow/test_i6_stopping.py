@@ -45,7 +45,7 @@ async def test_the_same_message_that_comes_again_to_the_loser_is_run_later(one: 
     await one.abort(own, keeps=own)
     await one.until_traced("cleaning")
 
-    await one.give_out_again(own)
+    await one.given_out_again(own)
     await one.event("handed_back")
     one.muster.release("cleaned")
     one.muster.release("go")
@@ -132,3 +132,41 @@ async def test_an_abort_while_the_note_of_a_hand_back_is_stored_does_not_strand_
     assert (again.sequence, again.number) == (own, 2)
     assert await one.muster.results("r1") == []
     assert "r1/t  attempt 1  handed back" in caplog.text
+
+
+@guards(
+    "services/worker/muster_worker/attempt.py",
+    "self._resources.events.started(self.task, self.begun, role",
+    rule="I6",
+    replace="self._resources.events.started(self.task, self.delivery, role",
+)
+@guards(
+    "services/worker/muster_worker/attempt.py",
+    "self._resources.results.store(self.task, self.begun, outcome, seconds)",
+    rule="I6",
+    replace="self._resources.results.store(self.task, self.delivery, outcome, seconds)",
+)
+async def test_a_side_keeps_its_name_when_its_message_is_delivered_to_it_again(one: Bench):
+    own = await one.put_and_run()
+    await one.checked()
+    await one.given_out_again(own)
+    await one.checked()
+    one.muster.release("go")
+    result = await one.result()
+    await one.muster.until_settled(subjects.tasks("scripted"))
+
+    assert {event["delivery"] for event in await one.events("started")} == {1}
+    assert (result.status, result.delivery) == (ResultStatus.DONE, 1)
+    assert len(one.muster.traces()) == 1
+
+
+async def test_a_side_whose_message_was_delivered_to_it_again_is_stopped_by_its_first_name(one: Bench):
+    own = await one.put_and_run()
+    await one.given_out_again(own)
+    await one.abort(own, keeps=own + 1)
+    await one.until_traced("cleaning")
+    one.muster.release("cleaned")
+    result = await one.result()
+    await one.muster.until_settled(subjects.tasks("scripted"))
+
+    assert (result.status, result.delivery) == (ResultStatus.CANCELLED, 1)

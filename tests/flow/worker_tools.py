@@ -18,6 +18,7 @@ from muster_protocol.sender import Origin, Sender
 from muster_testing.waiting import until_asked
 from muster_worker.executor import Executor
 from muster_worker.worker import Worker
+from tests.bus import broker_tools
 from tests.flow.in_process import task_of
 from tests.flow.misbehaving_team import orders
 from tests.harness import Muster
@@ -52,10 +53,15 @@ class Bench:
         await self.until_traced("start")
         return sequence
 
-    async def give_out_again(self, sequence: int) -> None:
+    async def given_out_again(self, sequence: int) -> None:
         """Have the broker deliver its first message once more, as if the lease had run out."""
         (consumer,) = task_queue(["scripted"]).consumers
         await self.muster.bus.nc.publish(f"$JS.ACK.TASKS.{consumer}.1.{sequence}.1.0.0", b"-NAK")
+
+        async def is_out() -> bool:
+            return (await broker_tools.consumer(self.muster.bus, consumer))["delivered"]["consumer_seq"] > 1
+
+        await until_asked(is_out, "a second delivery")
 
     async def until_traced(self, what: str, count: int = 1) -> None:
         await self.muster.until(lambda: len(self.muster.traces(what)) >= count, f"{count} × {what}")

@@ -59,7 +59,6 @@ class RunningAttempt:
 
     __slots__ = (
         "_abort_reason",
-        "_deliveries",
         "_handler",
         "_is_settling",
         "_keeps",
@@ -67,6 +66,7 @@ class RunningAttempt:
         "_refused",
         "_resources",
         "_span",
+        "begun",
         "begun_at",
         "delivery",
         "is_aborted",
@@ -76,11 +76,12 @@ class RunningAttempt:
     )
 
     def __init__(self, task: Task, delivery: Delivery, resources: Resources) -> None:
-        self.task, self.delivery = task, delivery
+        self.task = task
+        self.begun = delivery  # names this side for as long as it lives …
+        self.delivery = delivery  # … while the last one has the lease
         self._resources = resources
         self._handler = asyncio.current_task()
         self._meter = meter_of(task)
-        self._deliveries = {delivery.number}
         self._keeps: int | None = None  # the message with which another side goes on
         self._refused: set[int] = set()  # messages that were acked because this one runs
         self._abort_reason = ""
@@ -124,9 +125,9 @@ class RunningAttempt:
             self._handler.cancel()
 
     def is_side(self, side: SideId) -> bool:
-        """Whether this is the side that an abort names, by any of its deliveries."""
-        is_here = side.worker == self._resources.bus.sender.instance
-        return is_here and side.task_sequence == self.delivery.sequence and side.delivery in self._deliveries
+        """Whether this is the side that an abort names."""
+        own = self._resources.bus.sender.instance, self.begun.number, self.begun.sequence
+        return own == (side.worker, side.delivery, side.task_sequence)
 
     def answer_check(self, asked_at: float = 0.0) -> None:
         """Say once more that it runs here, if it does: now, and after it was asked, whatever the clocks say."""
@@ -139,7 +140,6 @@ class RunningAttempt:
             self.delivery.lease.drop()
             self.delivery = delivery  # only the lease is new
             note_redelivery(self._span, delivery)
-            self._deliveries.add(delivery.number)
         elif self._keeps is not None:
             await self._return(delivery)
         else:
@@ -167,17 +167,17 @@ class RunningAttempt:
         self.start_announced = True
         role = self._resources.executor.role_of(self.task.tag)
         at = max(not_before, self._resources.bus.clock.now())
-        self._resources.events.started(self.task, self.delivery, role, at, is_again=is_again)
+        self._resources.events.started(self.task, self.begun, role, at, is_again=is_again)
 
     async def _settle_unrun(self, verdict: Verdict) -> None:
         """Ack a task that is not run; a poison one gets a failed result and a report first."""
         if verdict is Verdict.POISON:
-            error = failure("poison", f"taken {self.delivery.number - 1} times without a result", is_final=True)
+            error = failure("poison", f"taken {self.begun.number - 1} times without a result", is_final=True)
             await self._store(failed("", error), 0.0)
             text = f"task {self.task.attempt_id}: {error.message}"
             await self._resources.bus.report(text, self.delivery, request_id=self.task.request_id)
         elif verdict is not Verdict.DONE_FROM_HERE:  # it may be a copy: the coordinator knows
-            self._resources.events.refused(self.task.attempt_id, self.delivery, verdict.value)
+            self._resources.events.refused(self.task.attempt_id, self.begun, verdict.value)
         self.delivery.lease.ack()
         log.info("■ task    %s  not run: %s", log_name(self.task), verdict.value)
 
@@ -186,7 +186,7 @@ class RunningAttempt:
         self.begun_at = time.monotonic()
         self.start_announced = False
         self.is_running = True
-        bus, task, delivery = self._resources.bus, self.task, self.delivery
+        bus, task, delivery = self._resources.bus, self.task, self.begun
         if not is_traced(bus, delivery):
             await self._run()
             return
@@ -200,6 +200,8 @@ class RunningAttempt:
                 is_stopping = self._resources.stopping.is_set()
                 record_cancelled(span, is_aborted=self.is_aborted, is_stopping=is_stopping)
                 cancelled = error  # raised again outside: a span that was handed back has not failed
+            finally:
+                self._span = None  # a redelivery that comes later finds no span that has ended
         if cancelled is not None:
             raise cancelled
 
@@ -225,7 +227,7 @@ class RunningAttempt:
         return outcome
 
     async def _store(self, outcome: Outcome, seconds: float) -> Outcome:
-        return await self._resources.results.store(self.task, self.delivery, outcome, seconds)
+        return await self._resources.results.store(self.task, self.begun, outcome, seconds)
 
     async def _settle_aborted(self) -> None:
         """Store what it has cost, if anything or if another side goes on; ack, unless the other has this message."""
@@ -265,7 +267,7 @@ class RunningAttempt:
         """Hand back what a stop interrupted, unharmed, with a note."""
         self._is_settling = True  # an abort must not interrupt the note
         try:
-            await self._resources.events.handed_back(self.delivery, self.task.attempt_id)
+            await self._resources.events.handed_back(self.begun, self.task.attempt_id)
         finally:
             self.delivery.lease.hand_back()
         log.info("← task    %s  handed back", log_name(self.task))

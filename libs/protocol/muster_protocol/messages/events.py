@@ -65,7 +65,9 @@ class HandedBack(AttemptEvent):
     task_sequence: int = 0  # 0: not known
 
     def id_for(self, origin: Origin) -> str:
-        return f"{self.attempt_id}.back.{self.worker}.{self.delivery}"
+        """With the message: two of one attempt may each be at their first delivery."""
+        message = f".{self.task_sequence}" if self.task_sequence else ""
+        return f"{self.attempt_id}.back.{self.worker}.{self.delivery}{message}"
 
 
 class Refused(AttemptEvent):

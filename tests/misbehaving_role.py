@@ -48,6 +48,25 @@ async def misbehave(task: Task, _ctx: Context) -> Any:
             raise AssertionError(orders)
 
 
+async def clean_up(task: Task, _ctx: Context) -> str:
+    """Works until `go`; told to stop, it cleans up until `cleaned`, and then perhaps finishes as if nothing was."""
+    record("start", task)
+    try:
+        await _given("go")
+    except asyncio.CancelledError:
+        record("cleaning", task)
+        await _given("cleaned")
+        record("cleaned", task)
+        if not json.loads(task.description)["finishes"]:
+            raise
+    return "finished"
+
+
+async def _given(name: str) -> None:
+    while not (folder_of_test() / name).exists():  # noqa: ASYNC110 - the signal is a file
+        await asyncio.sleep(0.01)
+
+
 async def stay() -> None:
     """Refuses to be cancelled."""
     while True:

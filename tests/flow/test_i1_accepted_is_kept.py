@@ -185,7 +185,7 @@ async def test_repeated_hangs_of_a_supervisor_do_not_make_a_request_poison(muste
     assert (await muster.answer(request)).status is AnswerStatus.DONE
 
 
-@guards("services/worker/muster_worker/history.py", "if await is_poison(self._bus, task, delivery.number):", rule="I1")
+@guards("services/worker/muster_worker/history.py", "if await is_poison(self._bus, task, delivery):", rule="I1")
 async def test_a_task_that_kills_its_worker_every_time_fails_and_its_neighbour_goes_on(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     request = await muster.submit([{"id": "bomb", "orders": {"die": True}}, {"id": "good", "tag": "second"}])

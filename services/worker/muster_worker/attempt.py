@@ -4,7 +4,8 @@ The task is judged. If there is nothing to run, it is acked; a poison task gets 
 role runs, the result is stored, and only then the task is acked. A cancellation in between means one of three things:
 the attempt was aborted (ack), the worker stops (hand back, with a note), or the role cancelled it (failed result, ack).
 An aborted attempt that had spent something, or that another side of the same attempt goes on with, stores that as a
-cancelled result. If the other one has the same message, it must not be acked: it is the other's by now.
+cancelled result. If the other one has the same message, it must not be acked: it is the other's by now. If the other
+one gives up meanwhile and its message comes here, that message is handed back: acked here, nobody would have it.
 """
 
 import asyncio
@@ -37,6 +38,9 @@ from muster_worker.spans import (
 
 log = logging.getLogger("muster.worker")
 
+RETURN_SECONDS = 0.5  # until a message that came to an attempt that stops is given out again, times its deliveries …
+MAX_RETURN_SECONDS = 10.0  # … for a role that does not end must not make the broker busy
+
 
 @dataclass(frozen=True, slots=True)
 class Resources:
@@ -55,13 +59,14 @@ class RunningAttempt:
 
     __slots__ = (
         "_abort_reason",
-        "_deliveries",
         "_handler",
         "_is_settling",
         "_keeps",
         "_meter",
+        "_refused",
         "_resources",
         "_span",
+        "begun",
         "begun_at",
         "delivery",
         "is_aborted",
@@ -71,12 +76,14 @@ class RunningAttempt:
     )
 
     def __init__(self, task: Task, delivery: Delivery, resources: Resources) -> None:
-        self.task, self.delivery = task, delivery
+        self.task = task
+        self.begun = delivery  # names this side for as long as it lives …
+        self.delivery = delivery  # … while the last one has the lease
         self._resources = resources
         self._handler = asyncio.current_task()
         self._meter = meter_of(task)
-        self._deliveries = {delivery.number}
         self._keeps: int | None = None  # the message with which another side goes on
+        self._refused: set[int] = set()  # messages that were acked because this one runs
         self._abort_reason = ""
         self._is_settling = False
         self.is_aborted = False
@@ -88,48 +95,67 @@ class RunningAttempt:
     async def live(self) -> None:
         """Judge the task, run it if it has to be run, and settle its delivery."""
         try:
-            verdict = await self._resources.history.judge(self.task, self.delivery)
-            if verdict is Verdict.RUN:
-                await self._work()
-            else:
-                await self._settle_unrun(verdict)
-        except asyncio.CancelledError:
-            await self._settle_cancelled()
-        except Exception:
+            try:
+                verdict = await self._resources.history.judge(self.task, self.delivery)
+                if verdict is Verdict.RUN:
+                    await self._work()
+                else:
+                    await self._settle_unrun(verdict)
+            except asyncio.CancelledError:
+                await self._settle_cancelled()
+        except BaseException:
             self.delivery.lease.drop()  # a redelivery may have replaced the one that the pull knows and drops
             raise
 
     def abort(self, reason: str = "", *, keeps: int | None = None) -> None:
-        """Stop it without a result that counts; `keeps` is the message with which another side goes on."""
+        """Stop it without a result that counts; `keeps` is the message with which another side goes on.
+
+        An abort is repeated until it has an effect. Only the first cancels: the role may be cleaning up by now.
+        """
         if self._is_settling:
             return
+        if keeps in self._refused:  # it was acked here: nobody else can go on with it
+            log.warning("… task    %s  goes on: message %s, which was to, was refused here", log_name(self.task), keeps)
+            return
+        is_first = not self.is_aborted
         self.is_aborted = True
-        self._abort_reason, self._keeps = reason, keeps
-        if self._handler is not None:
+        self._abort_reason = reason
+        self._keeps = self._keeps if keeps is None else keeps
+        if is_first and self._handler is not None:
             self._handler.cancel()
 
     def is_side(self, side: SideId) -> bool:
-        """Whether this is the side that an abort names, by any of its deliveries."""
-        is_here = side.worker == self._resources.bus.sender.instance
-        return is_here and side.task_sequence == self.delivery.sequence and side.delivery in self._deliveries
+        """Whether this is the side that an abort names."""
+        own = self._resources.bus.sender.instance, self.begun.number, self.begun.sequence
+        return own == (side.worker, side.delivery, side.task_sequence)
 
     def answer_check(self, asked_at: float = 0.0) -> None:
         """Say once more that it runs here, if it does: now, and after it was asked, whatever the clocks say."""
         if self.is_running:
             self._announce(asked_at, is_again=self.start_announced)
 
-    def on_redelivery(self, delivery: Delivery) -> None:
+    async def on_redelivery(self, delivery: Delivery) -> None:
         """The task has arrived once more while it runs here: the same message again, or a second copy of it."""
-        if self.delivery.sequence == delivery.sequence:
+        if self.delivery.sequence == delivery.sequence != self._keeps:
             self.delivery.lease.drop()
             self.delivery = delivery  # only the lease is new
             note_redelivery(self._span, delivery)
-            self._deliveries.add(delivery.number)
+        elif self._keeps is not None:
+            await self._return(delivery)
         else:
+            self._refused.add(delivery.sequence)
             delivery.lease.ack()  # the first copy keeps its lease
             why = f"the attempt runs here already, from message {self.delivery.sequence}"
             self._resources.events.refused(self.task.attempt_id, delivery, why)
             log.warning("■ task    %s  a second message of it was refused", log_name(self.task))
+
+    async def _return(self, delivery: Delivery) -> None:
+        """Hand back what this attempt was stopped for: the other side gave it up, and somebody is to take it later."""
+        try:
+            await self._resources.events.handed_back(delivery, self.task.attempt_id)
+        finally:
+            delivery.lease.hand_back(min(RETURN_SECONDS * delivery.number, MAX_RETURN_SECONDS))
+        log.info("← task    %s  message %d handed back: it is being stopped", log_name(self.task), delivery.sequence)
 
     def announce_start(self) -> None:
         """Say that it runs here, once."""
@@ -141,17 +167,17 @@ class RunningAttempt:
         self.start_announced = True
         role = self._resources.executor.role_of(self.task.tag)
         at = max(not_before, self._resources.bus.clock.now())
-        self._resources.events.started(self.task, self.delivery, role, at, is_again=is_again)
+        self._resources.events.started(self.task, self.begun, role, at, is_again=is_again)
 
     async def _settle_unrun(self, verdict: Verdict) -> None:
         """Ack a task that is not run; a poison one gets a failed result and a report first."""
         if verdict is Verdict.POISON:
-            error = failure("poison", f"taken {self.delivery.number - 1} times without a result", is_final=True)
+            error = failure("poison", f"taken {self.begun.number - 1} times without a result", is_final=True)
             await self._store(failed("", error), 0.0)
             text = f"task {self.task.attempt_id}: {error.message}"
             await self._resources.bus.report(text, self.delivery, request_id=self.task.request_id)
         elif verdict is not Verdict.DONE_FROM_HERE:  # it may be a copy: the coordinator knows
-            self._resources.events.refused(self.task.attempt_id, self.delivery, verdict.value)
+            self._resources.events.refused(self.task.attempt_id, self.begun, verdict.value)
         self.delivery.lease.ack()
         log.info("■ task    %s  not run: %s", log_name(self.task), verdict.value)
 
@@ -160,7 +186,7 @@ class RunningAttempt:
         self.begun_at = time.monotonic()
         self.start_announced = False
         self.is_running = True
-        bus, task, delivery = self._resources.bus, self.task, self.delivery
+        bus, task, delivery = self._resources.bus, self.task, self.begun
         if not is_traced(bus, delivery):
             await self._run()
             return
@@ -174,6 +200,8 @@ class RunningAttempt:
                 is_stopping = self._resources.stopping.is_set()
                 record_cancelled(span, is_aborted=self.is_aborted, is_stopping=is_stopping)
                 cancelled = error  # raised again outside: a span that was handed back has not failed
+            finally:
+                self._span = None  # a redelivery that comes later finds no span that has ended
         if cancelled is not None:
             raise cancelled
 
@@ -183,6 +211,9 @@ class RunningAttempt:
         context = self._resources.events.context(self.task, self.announce_start)
         outcome = await self._resources.executor.run(self.task, context, self._meter)
         seconds = time.monotonic() - began
+        if self.is_aborted:  # a success would count if it came first, and this one was told to leave that to another
+            log.warning("… task    %s  did not stop when it was told to; its outcome is left out", log_name(self.task))
+            raise asyncio.CancelledError
         note_lease(self.delivery.lease)
         self.start_announced = True
         outcome = await self._store(outcome, seconds)
@@ -196,7 +227,7 @@ class RunningAttempt:
         return outcome
 
     async def _store(self, outcome: Outcome, seconds: float) -> Outcome:
-        return await self._resources.results.store(self.task, self.delivery, outcome, seconds)
+        return await self._resources.results.store(self.task, self.begun, outcome, seconds)
 
     async def _settle_aborted(self) -> None:
         """Store what it has cost, if anything or if another side goes on; ack, unless the other has this message."""
@@ -221,9 +252,7 @@ class RunningAttempt:
         if self.is_aborted:
             await self._settle_aborted()
         elif self._resources.stopping.is_set():
-            await self._resources.events.handed_back(self.delivery, self.task.attempt_id)
-            self.delivery.lease.hand_back()
-            log.info("← task    %s  handed back", log_name(self.task))
+            await self._hand_back()
         else:  # if it were handed back, it would be delivered again at once, without end
             error = failure("logic", "the role cancelled its own task")
             role = self._resources.executor.role_of(self.task.tag)
@@ -233,3 +262,12 @@ class RunningAttempt:
                 await self._settle_cancelled()
                 return
             self.delivery.lease.ack()
+
+    async def _hand_back(self) -> None:
+        """Hand back what a stop interrupted, unharmed, with a note."""
+        self._is_settling = True  # an abort must not interrupt the note
+        try:
+            await self._resources.events.handed_back(self.begun, self.task.attempt_id)
+        finally:
+            self.delivery.lease.hand_back()
+        log.info("← task    %s  handed back", log_name(self.task))

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Mapping
+from contextvars import Context
 
 from muster_bus.background import supervised
 from muster_bus.connection import Bus
@@ -33,7 +34,8 @@ class Confirming:
         outgoing = self._bus.small(message, origin, carrier)
         self._sent.append((outgoing, self._bus.publisher.send(outgoing)))
         if self._confirming is None or self._confirming.done():
-            self._confirming = supervised(self._confirm(), "confirming events")
+            # In a context of its own: it goes on long after the attempt whose span is the current one.
+            self._confirming = Context().run(supervised, self._confirm(), "confirming events")
 
     async def finish(self, timeout: float) -> None:
         """Wait until everything is stored, at most this long; the rest is given up."""
@@ -41,6 +43,11 @@ class Confirming:
             return
         await asyncio.wait([self._confirming], timeout=timeout)
         self._confirming.cancel()
+        for _, acked in self._sent:
+            if acked is not None and not acked.cancel() and not acked.cancelled():
+                acked.exception()  # retrieved, or asyncio would log it
+        self._bus.counters["events dropped"] += len(self._sent)
+        self._sent.clear()
 
     async def _confirm(self) -> None:
         while self._sent:

@@ -44,7 +44,7 @@ class Control:
                 attempt.abort(abort.reason)
             elif attempt.is_side(abort.side):
                 attempt.abort(abort.reason, keeps=abort.keeps)
-        if not abort.attempts:
+        if not abort.attempts and abort.side is None:
             self._remember(abort.request_id)
 
     def _remember(self, request_id: str) -> None:

@@ -48,7 +48,7 @@ class History:
         if is_suspect and (settled := await settling(self._bus, task)):
             is_from_here = any(is_result_of(entry, task, delivery.sequence) for entry in settled)
             return Verdict.DONE_FROM_HERE if is_from_here else Verdict.DONE_ALREADY
-        if await is_poison(self._bus, task, delivery.number):
+        if await is_poison(self._bus, task, delivery):
             return Verdict.POISON
         return Verdict.RUN
 

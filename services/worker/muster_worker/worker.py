@@ -96,7 +96,7 @@ class Worker:
         key = task.attempt_id
         known = self._running.get(key)
         if known is not None:
-            known.on_redelivery(delivery)
+            await known.on_redelivery(delivery)
             return
         self._running[key] = attempt = RunningAttempt(task, delivery, self._resources)
         try:

@@ -4,6 +4,7 @@ import pytest
 
 from muster_bus.connection import Incoming
 from muster_protocol.attempt_id import AttemptId
+from muster_protocol.conflict import SideId
 from muster_protocol.headers import headers_of
 from muster_protocol.messages import Abort, Cancel, Check
 from muster_protocol.sender import Origin, Sender
@@ -72,3 +73,12 @@ def test_the_oldest_cancelled_request_is_forgotten_first():
     assert not remembered.is_cancelled("r0")
     assert remembered.is_cancelled("r1")
     assert remembered.is_cancelled(f"r{MAX_REMEMBERED}")
+
+
+def test_an_abort_of_one_side_cancels_no_request_also_if_it_lists_no_attempt():
+    remembered = Control({})
+    side = SideId(worker="w1", delivery=1, task_sequence=7)
+
+    remembered.on_message(control(Abort(request_id="r1", side=side), Sender("coordinator", "c1")))
+
+    assert not remembered.is_cancelled("r1")

@@ -56,7 +56,7 @@ class Started(AttemptEvent):
 
 
 class HandedBack(AttemptEvent):
-    """A worker that stops gives an attempt back unharmed."""
+    """A worker that stops, or that stops this attempt, gives a message of it back unharmed."""
 
     kind: ClassVar[str] = "handed_back"
 
@@ -65,7 +65,9 @@ class HandedBack(AttemptEvent):
     task_sequence: int = 0  # 0: not known
 
     def id_for(self, origin: Origin) -> str:
-        return f"{self.attempt_id}.back.{self.worker}.{self.delivery}"
+        """With the message: two of one attempt may each be at their first delivery."""
+        message = f".{self.task_sequence}" if self.task_sequence else ""
+        return f"{self.attempt_id}.back.{self.worker}.{self.delivery}{message}"
 
 
 class Refused(AttemptEvent):

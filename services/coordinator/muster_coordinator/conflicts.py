@@ -12,11 +12,13 @@ Decision: of sides that run and live, the message that started first is kept, wi
 are told to stop. If one has finished, whoever runs is told to stop. The only live side is never told to stop. What was
 decided earlier stands.
 
-`merge` is commutative, associative and idempotent in all evidence, so every coordinator comes to the same record.
+`merge` is commutative, associative and idempotent in all evidence, so every coordinator comes to the same record. A
+decision is no evidence: only the one that is stored counts.
 """
 
 from collections.abc import Collection, Iterable
 from itertools import combinations
+from typing import NamedTuple
 
 from muster_coordinator.evidence import Case, Trail, earliest, kept
 from muster_protocol.attempt_id import AttemptId
@@ -24,6 +26,8 @@ from muster_protocol.conflict import Conflict, ConflictKind, Ended, Side, SideId
 
 CLOCK_SECONDS = 1.0  # by which a start may seem to be later than the answer: clocks differ, and it is said afterwards
 FRESH_SECONDS = 2.0  # signs of life this far apart do not show that two sides live at the same time
+
+MAX_ASKED_AGAIN = 3  # after one, two and four seconds
 
 
 def conflict_of(key: AttemptId, case: Case, answered_at: float | None) -> Conflict:
@@ -44,7 +48,7 @@ def conflict_of(key: AttemptId, case: Case, answered_at: float | None) -> Confli
 
 
 def merge(stored: Conflict, ours: Conflict) -> Conflict:
-    """The evidence of both. What the first has decided stands."""
+    """The evidence of both, and the decision of the first: what is not stored decides nothing."""
     trails, has_more = kept(_trail(side) for side in (*stored.sides, *ours.sides))
     first = min(stored, ours, key=_success)
     return stored.model_copy(
@@ -56,13 +60,15 @@ def merge(stored: Conflict, ours: Conflict) -> Conflict:
             "succeeded": first.succeeded,
             "succeeded_at": first.succeeded_at,
             "answered_at": earliest(stored.answered_at, ours.answered_at),
-            "keep": stored.keep or ours.keep,
-            "stops": (*stored.stops, *(stop for stop in ours.stops if stop not in stored.stops)),
-            "why": stored.why or ours.why,
             "found_at": earliest(stored.found_at or None, ours.found_at or None) or 0.0,
             "updated_at": max(stored.updated_at, ours.updated_at),
         }
     )
+
+
+def undecided(record: Conflict) -> Conflict:
+    """Its evidence alone: somebody wants to write it, and the broker may refuse."""
+    return record.model_copy(update={"keep": None, "stops": (), "why": "", "found_at": 0.0})
 
 
 def judge(record: Conflict, now: float, live_workers: Collection[str] | None = None) -> Conflict | None:
@@ -90,6 +96,33 @@ def contenders(record: Conflict) -> list[Side]:
     running = [side for side in record.sides if _runs(side)]
     has_rivals = any(_are_rivals(one, other) for one, other in combinations(running, 2))
     return running if has_rivals else []
+
+
+class Asked(NamedTuple):
+    """A roll call: whom it is for, and how often it was repeated."""
+
+    sides: frozenset[SideId]
+    at: float  # later than every sign of life until then: the clocks of workers differ, an answer must be the latest
+    asked_at: float
+    repeats: int = 0
+
+    @property
+    def again_at(self) -> float | None:
+        """When to ask once more if nothing is decided by then; None: that was often enough."""
+        return self.asked_at + 2.0**self.repeats if self.repeats < MAX_ASKED_AGAIN else None
+
+
+def roll_call(record: Conflict, before: Asked | None, now: float) -> Asked | None:
+    """Whom to ask now, if anybody: when the sides change, when one shows up that was silent, and while none answers."""
+    running = contenders(record)
+    if not running:
+        return None
+    ids, newest = frozenset(side.id for side in running), last_sign(running)
+    at = round(max(newest + 0.001, now), 6)
+    if before is None or before.sides != ids or newest - before.at >= FRESH_SECONDS:
+        return Asked(ids, at, now)
+    is_due = before.again_at is not None and before.again_at <= now and not record.stops
+    return Asked(ids, at, now, before.repeats + 1) if is_due else None
 
 
 def last_sign(sides: Iterable[Side]) -> float:

@@ -71,17 +71,18 @@ def undecided(record: Conflict) -> Conflict:
     return record.model_copy(update={"keep": None, "stops": (), "why": "", "found_at": 0.0})
 
 
-def judge(record: Conflict, now: float, live_workers: Collection[str] | None = None) -> Conflict | None:
+def judge(record: Conflict, now: float, real: Collection[SideId] | None = None) -> Conflict | None:
     """The record with its kinds and the decision that its evidence allows; None when there is no conflict.
 
-    `live_workers` are those in the registry (None: not looked up): nobody is stopped for the sake of any other.
+    `real` are the sides whose worker is in the registry and whose message is stored (None: not looked up): nobody is
+    stopped for the sake of any other.
     """
     kinds = {*record.kinds, *_kinds(record)}
     if not kinds:
         return None
     judged = record.model_copy(update={"kinds": _ordered(kinds), "found_at": record.found_at or round(now, 3)})
-    stops = [side.id for side in _to_stop(judged, live_workers) if side.id not in record.stops]
-    keep = _kept_side(judged, live_workers) if stops else record.keep
+    stops = [side.id for side in _to_stop(judged, real) if side.id not in record.stops]
+    keep = _kept_side(judged, real) if stops else record.keep
     decided = judged.model_copy(update={"keep": keep, "stops": (*record.stops, *stops)})
     return decided.model_copy(update={"why": _why(decided), "updated_at": round(now, 3)})
 
@@ -192,7 +193,7 @@ def _is_after_answer(record: Conflict, side: Side) -> bool:
     return late > (0.0 if has_rival else CLOCK_SECONDS)
 
 
-def _to_stop(record: Conflict, live_workers: Collection[str] | None) -> list[Side]:
+def _to_stop(record: Conflict, real: Collection[SideId] | None) -> list[Side]:
     """Who is to stop now: never the only side that lives."""
     running = [side for side in record.sides if _runs(side) and side.id not in record.stops]
     if any(side.ended is Ended.FINISHED for side in record.sides):
@@ -201,23 +202,21 @@ def _to_stop(record: Conflict, live_workers: Collection[str] | None) -> list[Sid
     late = [side for side in running if _is_after_success(record, side) or _is_after_answer(record, side)]
     if late:
         return late
-    live = live_sides(record, live_workers)
+    live = live_sides(record, real)
     if len(live) < 2:
         return []
     keep = _keeper(record, live)
     return [side for side in live if side.id != keep]
 
 
-def live_sides(record: Conflict, live_workers: Collection[str] | None) -> list[Side]:
+def live_sides(record: Conflict, real: Collection[SideId] | None) -> list[Side]:
     """The sides that run, were not told to stop, and gave a sign of life after the latest start, at about one time."""
     running = [side for side in record.sides if _runs(side)]
     since = max(max((side.started_at or 0.0 for side in running), default=0.0), last_sign(running) - FRESH_SECONDS)
     return [
         side
         for side in running
-        if side.id not in record.stops
-        and (side.last_sign_at or 0.0) > since
-        and (live_workers is None or side.worker in live_workers)
+        if side.id not in record.stops and (side.last_sign_at or 0.0) > since and (real is None or side.id in real)
     ]
 
 
@@ -233,13 +232,13 @@ def _keeper(record: Conflict, live: list[Side]) -> SideId:
     return min(live, key=rank).id
 
 
-def _kept_side(record: Conflict, live_workers: Collection[str] | None) -> SideId | None:
+def _kept_side(record: Conflict, real: Collection[SideId] | None) -> SideId | None:
     finished = [side for side in record.sides if side.ended is Ended.FINISHED]
     if record.succeeded is not None:
         return record.succeeded
     if finished:
         return min(finished, key=lambda side: (side.ended_at, side.id.worker)).id
-    live = live_sides(record, live_workers)
+    live = live_sides(record, real)
     return _keeper(record, live) if len(live) > 1 else record.keep
 
 

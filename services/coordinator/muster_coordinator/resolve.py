@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from muster_bus.broker.queues import attempt_of_task
 from muster_bus.buckets.conflicts import Revision, page_of_conflicts, read_conflict, write_conflict
 from muster_bus.buckets.workers import live_workers
 from muster_bus.connection import Bus
@@ -33,7 +34,7 @@ from muster_coordinator.conflicts import (
 from muster_coordinator.evidence import Evidence
 from muster_coordinator.orders import announce, ask_who_runs, tell_to_stop, without_effect
 from muster_protocol.attempt_id import AttemptId
-from muster_protocol.conflict import Conflict
+from muster_protocol.conflict import Conflict, SideId
 from muster_protocol.errors import MusterError
 
 log = logging.getLogger("muster.coordinator")
@@ -174,7 +175,7 @@ class Resolver:
         before = None if stored is None else stored.record
         record = ours if before is None else merge(before, ours)
         await self._ask_who_lives(key, record)
-        judged = judge(record, self._now(), await self._live_workers(key, record))
+        judged = judge(record, self._now(), await self._real_sides(key, record))
         if judged is None:
             return
         if before is not None and not is_news(judged, before):
@@ -218,8 +219,11 @@ class Resolver:
         if asked.again_at is not None:
             self._judge_later(key, asked.again_at - asked.asked_at + 0.05)  # the two clocks differ a little
 
-    async def _live_workers(self, key: AttemptId, record: Conflict) -> Collection[str] | None:
-        """Those in the registry, if somebody may have to stop for the sake of another."""
+    async def _real_sides(self, key: AttemptId, record: Conflict) -> Collection[SideId] | None:
+        """Those that can run, if somebody may have to stop for the sake of another: what a worker says may be forged.
+
+        The worker of a real side is in the registry, and its message is stored until it is done.
+        """
         live = live_sides(record, None)
         if len(live) < 2:
             return None
@@ -227,7 +231,9 @@ class Resolver:
         for side in live:
             if side.worker not in names and len(self._without_card) < MAX_KNOWN:
                 self._without_card.setdefault(side.worker, set()).add(key)
-        return names
+        sequences = {side.task_sequence for side in live if side.worker in names}
+        stored = [number for number in sequences if await attempt_of_task(self._bus, number) == key]
+        return {side.id for side in live if side.worker in names and side.task_sequence in stored}
 
     def _leave(self, key: AttemptId) -> None:
         """A newer coordinator wrote what we cannot read: it decides."""

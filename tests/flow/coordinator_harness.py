@@ -14,6 +14,7 @@ from muster_bus.broker.topology import Provisioning
 from muster_bus.connection import Bus
 from muster_bus.read import read_subject
 from muster_coordinator.coordinator import Coordinator
+from muster_protocol.headers import headers_of
 from muster_protocol.messages import (
     Abort,
     Answer,
@@ -27,6 +28,7 @@ from muster_protocol.messages import (
     ResultStatus,
     Started,
     Taken,
+    Task,
 )
 from muster_protocol.plan import Plan, TaskSpec
 from muster_protocol.sender import Origin, Sender
@@ -109,7 +111,24 @@ class ServiceGroup:
         await self.write(PlanRecorded(plan=PLAN, team="default", request_hash="x", deadline=9e9, in_flight=8))
         await self.write(Reserved(attempts=(Reservation(task_id="a", attempt=1, timeout_seconds=60),)))
 
-    async def started(self, worker: str, delivery: int = 1, task_sequence: int = 7) -> None:
+    async def task(self, task_id: str = "a") -> int:
+        """Store a task message, however many there are of the attempt; returns its sequence."""
+        task = Task(
+            request_id="r1",
+            task_id=task_id,
+            attempt=1,
+            tag="math",
+            team="default",
+            description="look",
+            timeout_seconds=60,
+            deadline=9e9,
+            reserved_at=1.0,
+            reserved_sequence=1,
+        )
+        headers = headers_of(task, Origin("r1", Sender("supervisor", "s1"), term=self.term))
+        return await self.store_raw("tasks.math", task.body(), {**headers, "Nats-Msg-Id": secrets.token_hex(8)})
+
+    async def started(self, worker: str, delivery: int = 1, task_sequence: int = 7, at: float = 0.0) -> None:
         event = Started(
             request_id="r1",
             task_id="a",
@@ -118,6 +137,7 @@ class ServiceGroup:
             role="math",
             delivery=delivery,
             task_sequence=task_sequence,
+            at=at,
         )
         await self.publish(event, worker)
 

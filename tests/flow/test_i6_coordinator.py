@@ -50,18 +50,19 @@ async def test_two_live_sides_get_one_decision_and_the_loser_is_told_until_it_st
     for worker in ("w1", "w2"):
         await Bucket(group.bus, "workers").put(worker, b"{}")
     await group.plan()
-    await group.started("w1", delivery=1)
-    await group.started("w2", delivery=2)
+    message = await group.task()
+    await group.started("w1", delivery=1, task_sequence=message)
+    await group.started("w2", delivery=2, task_sequence=message)
     await group.until_checked()
-    await group.started("w1", delivery=1)
-    await group.started("w2", delivery=2)
+    await group.started("w1", delivery=1, task_sequence=message)
+    await group.started("w2", delivery=2, task_sequence=message)
 
     found = await group.until("/v1/conflicts", lambda found: found["conflicts"] and found["conflicts"][0]["stops"])
     aborts = await group.until_aborts(2)  # without effect it is repeated
 
     (conflict,) = found["conflicts"]
     assert (conflict["keep"]["worker"], [stop["worker"] for stop in conflict["stops"]]) == ("w2", ["w1"])
-    assert {(abort.side.worker, abort.keeps) for abort in aborts if abort.side} == {("w1", 7)}
+    assert {(abort.side.worker, abort.keeps) for abort in aborts if abort.side} == {("w1", message)}
 
 
 async def test_an_abort_is_sent_again_after_a_restart_of_the_coordinator(group: ServiceGroup):

@@ -12,11 +12,13 @@ Decision: of sides that run and live, the message that started first is kept, wi
 are told to stop. If one has finished, whoever runs is told to stop. The only live side is never told to stop. What was
 decided earlier stands.
 
-`merge` is commutative, associative and idempotent in all evidence, so every coordinator comes to the same record.
+`merge` is commutative, associative and idempotent in all evidence, so every coordinator comes to the same record. A
+decision is no evidence: only the one that is stored counts.
 """
 
 from collections.abc import Collection, Iterable
 from itertools import combinations
+from typing import NamedTuple
 
 from muster_coordinator.evidence import Case, Trail, earliest, kept
 from muster_protocol.attempt_id import AttemptId
@@ -24,6 +26,8 @@ from muster_protocol.conflict import Conflict, ConflictKind, Ended, Side, SideId
 
 CLOCK_SECONDS = 1.0  # by which a start may seem to be later than the answer: clocks differ, and it is said afterwards
 FRESH_SECONDS = 2.0  # signs of life this far apart do not show that two sides live at the same time
+
+MAX_ASKED_AGAIN = 3  # after one, two and four seconds
 
 
 def conflict_of(key: AttemptId, case: Case, answered_at: float | None) -> Conflict:
@@ -44,7 +48,7 @@ def conflict_of(key: AttemptId, case: Case, answered_at: float | None) -> Confli
 
 
 def merge(stored: Conflict, ours: Conflict) -> Conflict:
-    """The evidence of both. What the first has decided stands."""
+    """The evidence of both, and the decision of the first: what is not stored decides nothing."""
     trails, has_more = kept(_trail(side) for side in (*stored.sides, *ours.sides))
     first = min(stored, ours, key=_success)
     return stored.model_copy(
@@ -56,26 +60,29 @@ def merge(stored: Conflict, ours: Conflict) -> Conflict:
             "succeeded": first.succeeded,
             "succeeded_at": first.succeeded_at,
             "answered_at": earliest(stored.answered_at, ours.answered_at),
-            "keep": stored.keep or ours.keep,
-            "stops": (*stored.stops, *(stop for stop in ours.stops if stop not in stored.stops)),
-            "why": stored.why or ours.why,
             "found_at": earliest(stored.found_at or None, ours.found_at or None) or 0.0,
             "updated_at": max(stored.updated_at, ours.updated_at),
         }
     )
 
 
-def judge(record: Conflict, now: float, live_workers: Collection[str] | None = None) -> Conflict | None:
+def undecided(record: Conflict) -> Conflict:
+    """Its evidence alone: somebody wants to write it, and the broker may refuse."""
+    return record.model_copy(update={"keep": None, "stops": (), "why": "", "found_at": 0.0})
+
+
+def judge(record: Conflict, now: float, real: Collection[SideId] | None = None) -> Conflict | None:
     """The record with its kinds and the decision that its evidence allows; None when there is no conflict.
 
-    `live_workers` are those in the registry (None: not looked up): nobody is stopped for the sake of any other.
+    `real` are the sides whose worker is in the registry and whose message is stored (None: not looked up): nobody is
+    stopped for the sake of any other.
     """
     kinds = {*record.kinds, *_kinds(record)}
     if not kinds:
         return None
     judged = record.model_copy(update={"kinds": _ordered(kinds), "found_at": record.found_at or round(now, 3)})
-    stops = [side.id for side in _to_stop(judged, live_workers) if side.id not in record.stops]
-    keep = _kept_side(judged, live_workers) if stops else record.keep
+    stops = [side.id for side in _to_stop(judged, real) if side.id not in record.stops]
+    keep = _kept_side(judged, real) if stops else record.keep
     decided = judged.model_copy(update={"keep": keep, "stops": (*record.stops, *stops)})
     return decided.model_copy(update={"why": _why(decided), "updated_at": round(now, 3)})
 
@@ -90,6 +97,33 @@ def contenders(record: Conflict) -> list[Side]:
     running = [side for side in record.sides if _runs(side)]
     has_rivals = any(_are_rivals(one, other) for one, other in combinations(running, 2))
     return running if has_rivals else []
+
+
+class Asked(NamedTuple):
+    """A roll call: whom it is for, and how often it was repeated."""
+
+    sides: frozenset[SideId]
+    at: float  # later than every sign of life until then: the clocks of workers differ, an answer must be the latest
+    asked_at: float
+    repeats: int = 0
+
+    @property
+    def again_at(self) -> float | None:
+        """When to ask once more if nothing is decided by then; None: that was often enough."""
+        return self.asked_at + 2.0**self.repeats if self.repeats < MAX_ASKED_AGAIN else None
+
+
+def roll_call(record: Conflict, before: Asked | None, now: float) -> Asked | None:
+    """Whom to ask now, if anybody: when the sides change, when one shows up that was silent, and while none answers."""
+    running = contenders(record)
+    if not running:
+        return None
+    ids, newest = frozenset(side.id for side in running), last_sign(running)
+    at = round(max(newest + 0.001, now), 6)
+    if before is None or before.sides != ids or newest - before.at >= FRESH_SECONDS:
+        return Asked(ids, at, now)
+    is_due = before.again_at is not None and before.again_at <= now and not record.stops
+    return Asked(ids, at, now, before.repeats + 1) if is_due else None
 
 
 def last_sign(sides: Iterable[Side]) -> float:
@@ -159,7 +193,7 @@ def _is_after_answer(record: Conflict, side: Side) -> bool:
     return late > (0.0 if has_rival else CLOCK_SECONDS)
 
 
-def _to_stop(record: Conflict, live_workers: Collection[str] | None) -> list[Side]:
+def _to_stop(record: Conflict, real: Collection[SideId] | None) -> list[Side]:
     """Who is to stop now: never the only side that lives."""
     running = [side for side in record.sides if _runs(side) and side.id not in record.stops]
     if any(side.ended is Ended.FINISHED for side in record.sides):
@@ -168,23 +202,21 @@ def _to_stop(record: Conflict, live_workers: Collection[str] | None) -> list[Sid
     late = [side for side in running if _is_after_success(record, side) or _is_after_answer(record, side)]
     if late:
         return late
-    live = live_sides(record, live_workers)
+    live = live_sides(record, real)
     if len(live) < 2:
         return []
     keep = _keeper(record, live)
     return [side for side in live if side.id != keep]
 
 
-def live_sides(record: Conflict, live_workers: Collection[str] | None) -> list[Side]:
+def live_sides(record: Conflict, real: Collection[SideId] | None) -> list[Side]:
     """The sides that run, were not told to stop, and gave a sign of life after the latest start, at about one time."""
     running = [side for side in record.sides if _runs(side)]
     since = max(max((side.started_at or 0.0 for side in running), default=0.0), last_sign(running) - FRESH_SECONDS)
     return [
         side
         for side in running
-        if side.id not in record.stops
-        and (side.last_sign_at or 0.0) > since
-        and (live_workers is None or side.worker in live_workers)
+        if side.id not in record.stops and (side.last_sign_at or 0.0) > since and (real is None or side.id in real)
     ]
 
 
@@ -200,13 +232,13 @@ def _keeper(record: Conflict, live: list[Side]) -> SideId:
     return min(live, key=rank).id
 
 
-def _kept_side(record: Conflict, live_workers: Collection[str] | None) -> SideId | None:
+def _kept_side(record: Conflict, real: Collection[SideId] | None) -> SideId | None:
     finished = [side for side in record.sides if side.ended is Ended.FINISHED]
     if record.succeeded is not None:
         return record.succeeded
     if finished:
         return min(finished, key=lambda side: (side.ended_at, side.id.worker)).id
-    live = live_sides(record, live_workers)
+    live = live_sides(record, real)
     return _keeper(record, live) if len(live) > 1 else record.keep
 
 

@@ -74,7 +74,7 @@ class Coordinator:
             await follow_all(self.bus, self.observer.on_live_entry),
             await self.bus.subscribe(subjects.ALL_EVENTS, self.observer.on_message),
             await self.bus.subscribe(subjects.ALL_CONTROL, self.observer.on_message),
-            await follow_workers(self.bus, self._resolver.on_worker_card),
+            await follow_workers(self.bus, self._on_worker_card),
             await follow_conflicts(self.bus, self._on_conflict),
         ):
             self._following.push_async_callback(self.bus.unsubscribe, subscription)
@@ -102,8 +102,14 @@ class Coordinator:
         if self.observer.evidence.suspects:
             self.observer.has_work.set()
 
+    def _on_worker_card(self, worker: str) -> None:
+        self._resolver.on_worker_card(worker)
+        if self.observer.evidence.suspects:
+            self.observer.has_work.set()
+
     async def _on_reconnect(self) -> None:
         self.observer.overview.mark_all_stale()
+        self._resolver.load_again()
         self._missed = self._backfill.everything()
         self.observer.has_work.set()
 

@@ -41,6 +41,7 @@ MESSAGE_KINDS: Mapping[str, type[Event | Control]] = {**EVENT_KINDS, **CONTROL_K
 SAME_WORK = "same-work"  # the header of a plan that has such tasks
 MAX_GROUPS = 100
 MAX_AHEAD_SECONDS = 5.0  # that the clock of a worker may be ahead
+MAX_BEHIND_SECONDS = 5.0  # that a start may be older than its live event: nobody is first by saying so
 MAX_UNFOLLOWED = 1000
 _NO_HEADERS: Mapping[str, str] = {}
 
@@ -71,7 +72,8 @@ class Observer:
     def on_message(self, message: Incoming) -> None:
         """An event of some request, or a control message."""
         try:
-            self.apply_message(open_live(message, MESSAGE_KINDS), self._clock.now(), message.headers or _NO_HEADERS)
+            opened, headers = open_live(message, MESSAGE_KINDS), message.headers or _NO_HEADERS
+            self.apply_message(opened, self._clock.now(), headers, is_live=True)
         except Invalid:
             self.recheck.add(message.subject, time.monotonic())
             self.has_work.set()
@@ -104,7 +106,9 @@ class Observer:
         if self.evidence.suspects:
             self.has_work.set()
 
-    def apply_message(self, message: Opened[Event | Control], at: float, headers: Mapping[str, str]) -> None:
+    def apply_message(
+        self, message: Opened[Event | Control], at: float, headers: Mapping[str, str], *, is_live: bool = False
+    ) -> None:
         """An event or a control message, live or read. What a worker says counts for itself alone."""
         event, sender = message.body, message.sender
         if not isinstance(event, Started | HandedBack | Refused) or _worker_of(sender) != event.worker:
@@ -112,7 +116,7 @@ class Observer:
         match event:
             case Started():
                 what = What.STARTED
-                at = event.at if 0 < event.at < at + MAX_AHEAD_SECONDS else at
+                at = _said_at(event.at, at, is_live=is_live)
             case HandedBack():
                 what = What.HANDED_BACK
             case Refused():
@@ -183,6 +187,13 @@ class Observer:
 def _worker_of(sender: str) -> str:
     """The name of the worker that sent something; empty for anybody else."""
     return sender.split("/")[1] if sender.startswith("worker/") else ""
+
+
+def _said_at(said: float, received_at: float, *, is_live: bool) -> float:
+    """When a worker says that it was, as far as that can be; one that was stored may have waited for the broker."""
+    if not 0 < said < received_at + MAX_AHEAD_SECONDS:
+        return received_at
+    return max(said, received_at - MAX_BEHIND_SECONDS) if is_live else said
 
 
 def _trace_id(headers: Mapping[str, str]) -> str | None:

@@ -176,11 +176,11 @@ def test_signs_of_life_that_are_far_apart_do_not_show_that_both_live():
 
 @guards(
     "services/coordinator/muster_coordinator/conflicts.py",
-    "and (live_workers is None or side.worker in live_workers)",
+    "and (real is None or side.id in real)",
     rule="I6",
     replace="",
 )
-def test_nobody_is_stopped_for_the_sake_of_a_worker_without_a_card():
+def test_nobody_is_stopped_for_the_sake_of_a_side_that_is_not_real():
     history = (
         seen(STARTED, 1, "ghost", message=1),
         seen(STARTED, 5, "w1"),
@@ -188,7 +188,7 @@ def test_nobody_is_stopped_for_the_sake_of_a_worker_without_a_card():
         seen(STARTED, 5.2, "w1"),
     )
 
-    found = judge(record_of(*history), NOW, {"w1", "w2"})
+    found = judge(record_of(*history), NOW, {side("w1"), side("w2")})
 
     assert found is not None
     assert found.stops == ()

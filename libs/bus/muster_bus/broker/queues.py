@@ -4,15 +4,18 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Generator, Iterable
-from typing import NamedTuple
+from collections.abc import Generator, Iterable, Mapping
+from typing import NamedTuple, cast
 
 from nats.errors import Error as NatsError
 from nats.js import api
 from nats.js.errors import APIError, BadRequestError, NotFoundError, ServiceUnavailableError
 
 from muster_bus.connection import Bus
-from muster_protocol.errors import BrokerAway, Misconfigured
+from muster_protocol.attempt_id import AttemptId
+from muster_protocol.errors import BrokerAway, Invalid, Misconfigured
+from muster_protocol.headers import BODY_REF
+from muster_protocol.messages import Task
 from muster_protocol.subjects import STREAMS, stream_of
 
 log = logging.getLogger("muster.bus")
@@ -133,3 +136,20 @@ async def is_request_stored(bus: Bus, sequence: int) -> bool:
     except (TimeoutError, NatsError):
         return True
     return True
+
+
+async def attempt_of_task(bus: Bus, sequence: int) -> AttemptId | None:
+    """The attempt that a stored task message is for; None: there is no such message, or it is not a task."""
+    if sequence < 1:
+        return None
+    with named_errors(f"look up message {sequence} of {TASKS}"):
+        try:
+            stored = await bus.nc.jetstream(timeout=LOOK_UP_SECONDS).get_msg(TASKS, sequence)
+        except (NotFoundError, BadRequestError):  # the latter: no sequence could be so large
+            return None
+    headers = cast("Mapping[str, str] | None", stored.headers) or {}  # nats-py does not say of what
+    try:
+        body = await bus.bodies.get(headers[BODY_REF]) if BODY_REF in headers else stored.data
+        return Task.read(body or b"").attempt_id
+    except Invalid:
+        return None

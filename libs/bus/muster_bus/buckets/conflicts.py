@@ -9,7 +9,7 @@ from nats.aio.subscription import Subscription
 from pydantic import ValidationError
 
 from muster_bus.broker.queues import last_sequence, message_count
-from muster_bus.buckets.kv import Bucket
+from muster_bus.buckets.kv import DELETED, Bucket
 from muster_bus.connection import Bus, Incoming
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import Conflict
@@ -27,10 +27,11 @@ COUNT_SECONDS = 1.0
 
 
 class Revision(NamedTuple):
-    """A record as it is stored."""
+    """What is stored under a key; no record: it was deleted, or it cannot be read."""
 
-    record: Conflict
+    record: Conflict | None
     sequence: int
+    is_deleted: bool = False
 
 
 class Page(NamedTuple):
@@ -41,9 +42,11 @@ class Page(NamedTuple):
 
 
 async def read_conflict(bus: Bus, key: AttemptId) -> Revision | None:
-    value = await Bucket(bus, BUCKET).get(str(key))
-    record = None if value is None else _record(value.data)
-    return None if value is None or record is None else Revision(record, value.revision)
+    """What is stored of an attempt; None: nothing ever was. A deleted key still has a sequence to write over."""
+    for raw in await bus.read(f"{PREFIX}{key}"):
+        is_deleted = DELETED in raw.headers
+        return Revision(None if is_deleted else _record(raw.data), raw.sequence, is_deleted)
+    return None
 
 
 async def write_conflict(bus: Bus, record: Conflict, over: Revision | None) -> bool:

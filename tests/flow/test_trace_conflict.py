@@ -8,7 +8,7 @@ import pytest
 
 from muster_testing.otlp import Collector
 from tests.flow.conflict_tools import Contest, contest
-from tests.flow.trees import has, tree_of
+from tests.flow.trees import Tree, has, tree_of
 
 
 @pytest.fixture
@@ -28,12 +28,18 @@ async def test_a_conflict_is_a_span_of_the_request_that_names_both_sides(team: C
     found = await team.conflict(request_id, lambda record: bool(record.stops))
     team.release("go")
     answer = await team.answer(request_id)
-    tree = await tree_of(collector, answer.trace_id or "", has(conflict=1, invoke_agent=2))
+    tree = await tree_of(collector, answer.trace_id or "", _is_decided)
 
-    (conflict,) = tree.named("conflict")
+    conflict = tree.named("conflict")[-1]  # the first one was written when it was found, this one when it was decided
     assert tree.path(conflict) == "invoke_workflow default > conflict"
     assert conflict.service == "muster-coordinator"
     assert conflict.attributes["muster.conflict.kinds"] == [kind.value for kind in found.kinds]
-    sides = {event.attributes["muster.worker"] for event in conflict.events}
-    assert sides >= {"w1", "w2"}
     assert {event.name for event in conflict.events} == {"side of a conflict"}
+    told = {event.attributes["muster.worker"]: event.attributes["muster.status"] for event in conflict.events}
+    assert told[found.stops[0].worker] == "told to stop"
+    assert {"w1", "w2"} <= told.keys()
+
+
+def _is_decided(tree: Tree) -> bool:
+    statuses = [event.attributes.get("muster.status") for span in tree.named("conflict") for event in span.events]
+    return has(invoke_agent=2)(tree) and "told to stop" in statuses

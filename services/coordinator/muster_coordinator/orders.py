@@ -4,6 +4,7 @@ import logging
 import secrets
 
 from muster_bus.connection import Bus
+from muster_coordinator.spans import record_conflict
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import Conflict, SideId
 from muster_protocol.messages import Abort, Check, ConflictFound
@@ -39,6 +40,7 @@ async def announce(bus: Bus, record: Conflict) -> None:
     stored = await bus.store(found, bus.origin(record.request_id), give_up_after=STORE_SECONDS)
     if not stored.is_duplicate:
         log.warning("! %s/%s attempt %d: %s: %s", *record.attempt_id, found.what, record.why)
+        record_conflict(bus.tracing, record)
 
 
 def without_effect(record: Conflict) -> list[SideId]:

@@ -33,6 +33,7 @@ from muster_coordinator.conflicts import (
 )
 from muster_coordinator.evidence import Evidence
 from muster_coordinator.orders import announce, ask_who_runs, tell_to_stop, without_effect
+from muster_coordinator.spans import record_conflict
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import Conflict, SideId
 from muster_protocol.errors import MusterError
@@ -195,6 +196,8 @@ class Resolver:
             if before is None or stop not in before.stops:
                 _put(self._repeats, key, (time.monotonic() + REPEAT_SECONDS, 1))
                 await tell_to_stop(self._bus, record, stop)
+        if before is not None and len(record.stops) > len(before.stops):
+            record_conflict(self._bus.tracing, record)  # the decision; what was found is in the trace already
         await self._act(record)
 
     async def _act(self, stored: Conflict) -> None:

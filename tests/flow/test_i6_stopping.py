@@ -170,3 +170,26 @@ async def test_a_side_whose_message_was_delivered_to_it_again_is_stopped_by_its_
     await one.muster.until_settled(subjects.tasks("scripted"))
 
     assert (result.status, result.delivery) == (ResultStatus.CANCELLED, 1)
+
+
+@guards(
+    "services/worker/muster_worker/attempt.py",
+    'log.warning("… result  %s  what it had spent was not stored: %s", log_name(self.task), lost)',
+    rule="I6",
+    replace="pass",
+)
+async def test_what_a_stopped_side_had_spent_is_logged_if_it_cannot_be_stored(
+    one: Bench, caplog: pytest.LogCaptureFixture
+):
+    own = await one.put_and_run()
+    await one.muster.publish("results.another", b"{}", None)
+    await one.muster.leave_room_for("RESULTS", messages=1)
+    await one.abort(own, keeps=own)
+    await one.until_traced("cleaning")
+    one.muster.release("cleaned")
+    await one.until_traced("cleaned")
+
+    await one.worker.stop(grace_seconds=0.0)
+
+    assert "r1/t  attempt 1  what it had spent was not stored: 0 tokens" in caplog.text
+    assert await one.muster.results("r1") == []

@@ -19,6 +19,7 @@ from muster_agent.models.port import NOTHING
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_protocol.conflict import SideId
+from muster_protocol.errors import MusterError
 from muster_protocol.explain import failure_text
 from muster_protocol.messages import Task
 from muster_worker.events import Events
@@ -238,8 +239,9 @@ class RunningAttempt:
             outcome = stopped(role, reason, usage, tuple(self._meter.tool_calls))
             try:
                 await self._store(outcome, time.monotonic() - self.begun_at)
-            except asyncio.CancelledError:
-                log.warning("… result  %s  the cost of a stopped attempt was not stored", log_name(self.task))
+            except (asyncio.CancelledError, MusterError) as error:
+                lost = f"{usage.tokens} tokens, {usage.usd:.4f} USD; {str(error) or 'the worker stops'}"
+                log.warning("… result  %s  what it had spent was not stored: %s", log_name(self.task), lost)
         if self._keeps == self.delivery.sequence:
             self.delivery.lease.drop()
         else:

@@ -69,7 +69,9 @@ def not_json(output: Output) -> Failure | None:
 
 
 def too_large(outcome: Outcome, reason: str) -> Outcome:
-    """The failed outcome that replaces one too large for a message."""
+    """The failed outcome that replaces one too large for a message; a stopped one stays stopped, without its tools."""
+    if outcome.status is ResultStatus.CANCELLED:  # a failure would count, and another goes on
+        return replace(outcome, tool_calls=())
     error = failure("bad_output", reason, is_final=True)
     return replace(outcome, status=ResultStatus.FAILED, output=None, error=error, tool_calls=())
 

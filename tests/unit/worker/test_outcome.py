@@ -1,8 +1,8 @@
 """The outcome of an attempt as a value, and its reason on a log line."""
 
 from muster_protocol.explain import MAX_REASON, failure_text
-from muster_protocol.messages import ResultStatus
-from muster_worker.outcome import Outcome, failure, failure_of, too_large
+from muster_protocol.messages import ResultStatus, Usage
+from muster_worker.outcome import Outcome, failure, failure_of, stopped, too_large
 
 
 def raised(error: Exception) -> Exception:
@@ -31,3 +31,11 @@ def test_an_outcome_that_is_too_large_becomes_a_final_failure_with_its_usage():
     assert (outcome.role, outcome.usage) == (done.role, done.usage)
     assert outcome.error
     assert (outcome.error.message, outcome.error.is_final) == ("larger than a message", True)
+
+
+def test_a_stopped_outcome_that_is_too_large_stays_stopped_with_its_usage():
+    used = Usage(input_tokens=5, model_calls=1)
+
+    outcome = too_large(stopped("writer", "another goes on", used, ({"tool": "search"},)), "larger than a message")
+
+    assert (outcome.status, outcome.usage, outcome.tool_calls) == (ResultStatus.CANCELLED, used, ())

@@ -7,14 +7,20 @@ import time
 from contextvars import ContextVar
 from typing import Any
 
+import pytest
+
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, Lease, LeaseKeeper
+from muster_bus.process.settings import TraceSettings
+from muster_bus.tracing.tracing import Tracing
 from muster_protocol.messages import Failure, HandedBack, Progress, Result, ResultStatus
 from muster_protocol.sender import Origin, Sender
+from muster_testing.otlp import Collector
 from muster_testing.waiting import until
 from muster_worker.confirming import Confirming
 from muster_worker.poison import is_poison
 from tests.flow.in_process import task_of
+from tests.flow.worker_tools import bench
 from tests.guards import guards
 from tests.harness import Muster
 
@@ -122,3 +128,31 @@ async def test_events_are_confirmed_outside_the_context_of_the_attempt_that_sent
         logger.setLevel(before)
 
     assert seen.lines == [("DEBUG", "none")]
+
+
+@guards(
+    "services/worker/muster_worker/attempt.py",
+    "self._span = None  # a redelivery that comes later",
+    rule="I6",
+    replace="pass  # a redelivery that comes later",
+)
+async def test_a_redelivery_after_the_end_of_its_span_is_noted_nowhere(
+    patient_muster: Muster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    muster = patient_muster
+    async with Collector() as collector:
+        tracing = Tracing.start("worker", "here", TraceSettings(collector.environment))
+        async with bench(muster, monkeypatch, tracing) as one:
+            own = await one.put_and_run()
+            await muster.publish("results.another", b"{}", None)
+            await muster.leave_room_for("RESULTS", messages=1)  # its result waits, and its span has ended
+            await one.abort(own, keeps=own + 1)
+            await one.until_traced("cleaning")
+            muster.release("cleaned")
+            await one.until_traced("cleaned")
+
+            await one.given_out_again(own)
+            await muster.leave_room_for("RESULTS", messages=100)
+            await one.result()
+
+    assert "ended span" not in caplog.text

@@ -11,6 +11,7 @@ from muster_agent.team.file import load_team
 from muster_bus.broker.queues import task_queue
 from muster_bus.connection import Bus
 from muster_bus.publish import Stored
+from muster_bus.tracing.tracing import OFF, Tracing
 from muster_protocol import subjects
 from muster_protocol.conflict import SideId
 from muster_protocol.messages import Abort, Check, Result
@@ -109,10 +110,10 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench(muster: Muster, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Bench]:
+async def bench(muster: Muster, monkeypatch: pytest.MonkeyPatch, tracing: Tracing = OFF) -> AsyncGenerator[Bench]:
     monkeypatch.setenv("MUSTER_TEST_FOLDER", str(muster.folder))
     (muster.folder / "team.yaml").write_text(TEAM)
-    bus = await Bus.connect(muster.broker.url, Sender("worker", WORKER))
+    bus = await Bus.connect(muster.broker.url, Sender("worker", WORKER), tracing=tracing)
     worker = Worker(bus, Executor(load_team(muster.folder / "team.yaml"), {}), slots=4)
     await worker.start()
     try:

@@ -165,8 +165,9 @@ class Evidence:
         self._max_attempts = max_attempts
         self._cases: OrderedDict[AttemptId, Case] = OrderedDict()  # a dict is slow to find its first again
         self._answers: OrderedDict[str, float] = OrderedDict()
-        self._started: dict[str, set[AttemptId]] = {}  # of requests that are not answered
+        self._started: dict[str, set[AttemptId]] = {}  # by request, as long as the case is kept
         self.suspects: OrderedDict[AttemptId, None] = OrderedDict()
+        self.given_up = 0  # suspects that were never judged
 
     def case(self, key: AttemptId) -> Case:
         return self._cases.get(key) or Case()
@@ -208,8 +209,11 @@ class Evidence:
                 self.suspect(key)
 
     def suspect(self, key: AttemptId) -> None:
-        if len(self.suspects) < MAX_SUSPECTS:
-            self.suspects[key] = None
+        """It is to be judged; beyond the bound the one that has waited longest is given up, and counted."""
+        self.suspects[key] = None
+        if len(self.suspects) > MAX_SUSPECTS:
+            self.suspects.popitem(last=False)
+            self.given_up += 1
 
     def _open(self, key: AttemptId) -> Case:
         case = self._cases.get(key)

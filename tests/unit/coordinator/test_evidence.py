@@ -4,7 +4,8 @@ import time
 from itertools import pairwise
 
 from muster_coordinator.conflicts import conflict_of, judge
-from muster_coordinator.evidence import Evidence
+from muster_coordinator.evidence import MAX_SUSPECTS, Evidence, What
+from muster_coordinator.sightings import result_seen
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import ConflictKind
 from tests.unit.coordinator.sightings import (
@@ -59,3 +60,32 @@ def test_a_made_up_attempt_number_costs_nothing():
 
     assert time.perf_counter() - began < 2
     assert all(one.attempt < two.attempt for one, two in pairwise(evidence.suspects))
+
+
+def test_beyond_the_bound_the_oldest_suspect_is_given_up_and_counted():
+    evidence = Evidence()
+    for number in range(MAX_SUSPECTS + 2):
+        evidence.suspect(AttemptId("r1", f"t{number}", 1))
+
+    assert (len(evidence.suspects), evidence.given_up) == (MAX_SUSPECTS, 2)
+    assert next(iter(evidence.suspects)).task_id == "t2"
+    assert AttemptId("r1", f"t{MAX_SUSPECTS + 1}", 1) in evidence.suspects
+
+
+def test_a_result_counts_as_seen_only_if_it_names_an_attempt_that_can_be():
+    headers = {"task": "a", "attempt": "1", "status": "done", "delivery": "2", "task-sequence": "7"}
+
+    found = result_seen("r1", "worker/w1", 3.0, headers, is_counted=True)
+
+    assert found is not None
+    assert found[:6] == (KEY, What.SUCCEEDED, 3.0, "w1", 2, 7)
+    assert result_seen("r1", "client/x", 3.0, headers, is_counted=True) is None
+    for wrong in (
+        {"task": "a" * 999},
+        {"task": "a.b"},
+        {"task": ""},
+        {"attempt": "0"},
+        {"attempt": "-1"},
+        {"attempt": ""},
+    ):
+        assert result_seen("r1", "worker/w1", 3.0, {**headers, **wrong}, is_counted=True) is None

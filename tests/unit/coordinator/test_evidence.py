@@ -3,12 +3,16 @@
 import time
 from itertools import pairwise
 
-from muster_coordinator.conflicts import conflict_of, judge
+import pytest
+
+from muster_coordinator.conflicts import conflict_of, judge, merge
 from muster_coordinator.evidence import MAX_SUSPECTS, Evidence, What
 from muster_coordinator.sightings import result_seen
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import ConflictKind
 from tests.unit.coordinator.sightings import (
+    DISPATCHED,
+    FINISHED,
     KEY,
     NOW,
     STARTED,
@@ -50,6 +54,18 @@ def test_many_forged_starts_of_one_attempt_cost_no_more_each_than_a_few():
 
     assert seconds(4000) < 15  # all pairs of as many would take hours
     assert len(record_of(*(seen(STARTED, n, f"g{n}", message=n) for n in range(1, 99))).sides) == 8
+
+
+@pytest.mark.parametrize("first", [1, 1000])
+def test_made_up_starts_hide_neither_what_was_dispatched_nor_who_has_a_result(first: int):
+    real = [seen(DISPATCHED, 1, message=500), seen(STARTED, 2, "w1", message=500), seen(FINISHED, 3, "w2", message=501)]
+    forged = [seen(STARTED, 1, f"ghost-{number}", message=first + number) for number in range(20)]
+
+    for history in ([*real, *forged], [*forged, *real], [*forged[:9], *real, *forged[9:]]):
+        found = record_of(*history)
+        assert {"w1", "w2"} <= {side.worker for side in found.sides}
+        assert found.more_sides
+        assert merge(record_of(*forged), found).sides == found.sides
 
 
 def test_a_made_up_attempt_number_costs_nothing():

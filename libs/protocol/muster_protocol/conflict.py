@@ -65,6 +65,7 @@ class Side(Frozen):
     trace_id: str | None = None
     tokens: int = 0
     usd: float = 0.0
+    is_dispatched: bool = False  # the log says that its message was sent
 
     @property
     def id(self) -> SideId:

@@ -34,6 +34,7 @@ TASK_SEQUENCE = "task-sequence"
 SECONDS = "seconds"
 TOKENS = "tokens"
 USD = "usd"
+SAME_WORK = "same-work"  # of a plan that has such tasks: how many groups
 
 _SENDER = re.compile(r"[a-z][a-z0-9_-]{0,31}(/[A-Za-z0-9_.-]{1,64}){1,2}")
 

@@ -2,7 +2,8 @@
 
 Every sighting names a side: a delivery of a task message at a worker, or the message alone. Sightings of one side are
 joined: the earliest start, the last sign of life, the strongest end. So their order and repetition change nothing. Of
-more than eight sides the same eight are kept whatever the order. An attempt that has a second side, or whose side
+more than eight sides those are kept that the log speaks of; one of these that was not kept is back with its next sign.
+An attempt that has a second side, or whose side
 started after a success or an answer, becomes a suspect; `conflicts` judges those.
 """
 
@@ -72,6 +73,7 @@ class Trail(NamedTuple):
     trace_id: str | None = None
     tokens: int = 0
     usd: float = 0.0
+    is_dispatched: bool = False
 
 
 class Success(NamedTuple):
@@ -106,6 +108,7 @@ def trail_of(seen: Sighting) -> Trail:
         seen.trace_id,
         seen.tokens,
         seen.usd,
+        seen.what is What.DISPATCHED,
     )
 
 
@@ -126,6 +129,7 @@ def join(one: Trail, other: Trail) -> Trail:
         max(one.trace_id or "", other.trace_id or "") or None,
         max(one.tokens, other.tokens),
         max(one.usd, other.usd),
+        one.is_dispatched or other.is_dispatched,
     )
 
 
@@ -135,8 +139,10 @@ def kept(trails: Iterable[Trail]) -> tuple[tuple[Trail, ...], bool]:
     for trail in trails:
         before = joined.get(trail[:3])
         joined[trail[:3]] = trail if before is None else join(before, trail)
+    dispatched = {trail.task_sequence for trail in joined.values() if trail.is_dispatched}
     taken = {trail.task_sequence for trail in joined.values() if trail.worker}
     found = [trail for trail in joined.values() if trail.worker or trail.task_sequence not in taken]
+    found = [trail._replace(is_dispatched=True) if trail.task_sequence in dispatched else trail for trail in found]
     found.sort(key=_order)
     return tuple(found[:MAX_SIDES]), len(found) > MAX_SIDES
 
@@ -149,9 +155,11 @@ def latest(one: float | None, other: float | None) -> float | None:
     return other if one is None else one if other is None else max(one, other)
 
 
-def _order(trail: Trail) -> tuple[bool, bool, int, int, str]:
-    """Messages without a taker last: they never push a worker out, so that what is kept depends on no order."""
-    return not trail.worker, not trail.task_sequence, trail.task_sequence, trail.delivery, trail.worker
+def _order(trail: Trail) -> tuple[int, int, int, str]:
+    """What an owner dispatched comes first, then who has a result: made-up starts never push those out."""
+    has_result = trail.ended in (Ended.FINISHED, Ended.STOPPED)
+    rank = 0 if trail.is_dispatched else 1 if has_result else 2 if trail.task_sequence else 3
+    return rank, trail.task_sequence, trail.delivery, trail.worker
 
 
 def _end(trail: Trail) -> tuple[int, float]:
@@ -165,8 +173,9 @@ class Evidence:
         self._max_attempts = max_attempts
         self._cases: OrderedDict[AttemptId, Case] = OrderedDict()  # a dict is slow to find its first again
         self._answers: OrderedDict[str, float] = OrderedDict()
-        self._started: dict[str, set[AttemptId]] = {}  # of requests that are not answered
+        self._started: dict[str, set[AttemptId]] = {}  # by request, as long as the case is kept
         self.suspects: OrderedDict[AttemptId, None] = OrderedDict()
+        self.given_up = 0  # suspects that were never judged
 
     def case(self, key: AttemptId) -> Case:
         return self._cases.get(key) or Case()
@@ -208,8 +217,11 @@ class Evidence:
                 self.suspect(key)
 
     def suspect(self, key: AttemptId) -> None:
-        if len(self.suspects) < MAX_SUSPECTS:
-            self.suspects[key] = None
+        """It is to be judged; beyond the bound the one that has waited longest is given up, and counted."""
+        self.suspects[key] = None
+        if len(self.suspects) > MAX_SUSPECTS:
+            self.suspects.popitem(last=False)
+            self.given_up += 1
 
     def _open(self, key: AttemptId) -> Case:
         case = self._cases.get(key)

@@ -12,12 +12,11 @@ from muster_bus.connection import Incoming
 from muster_bus.read import Raw
 from muster_bus.receive import HeaderGate, Opened, open_live
 from muster_bus.tail import Live
-from muster_bus.tracing.context import TRACEPARENT, parsed
 from muster_coordinator.evidence import Evidence, Sighting, What
-from muster_coordinator.overview import READ_KINDS, Overview, number, real
+from muster_coordinator.overview import READ_KINDS, Overview
 from muster_coordinator.recheck import Recheck
+from muster_coordinator.sightings import dispatched_seen, result_seen, trace_id_of, worker_of
 from muster_protocol import headers as h
-from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import Conflict, ConflictKind
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import (
@@ -32,13 +31,11 @@ from muster_protocol.messages import (
     PlanRecorded,
     Refused,
     Result,
-    ResultStatus,
     Started,
 )
 from muster_protocol.subjects import is_id, last_token
 
 MESSAGE_KINDS: Mapping[str, type[Event | Control]] = {**EVENT_KINDS, **CONTROL_KINDS}
-SAME_WORK = "same-work"  # the header of a plan that has such tasks
 MAX_GROUPS = 100
 MAX_AHEAD_SECONDS = 5.0  # that the clock of a worker may be ahead
 MAX_BEHIND_SECONDS = 5.0  # that a start may be older than its live event: nobody is first by saying so
@@ -82,7 +79,7 @@ class Observer:
         """Whether an entry cannot be applied before its body is fetched from the object store."""
         if h.BODY_REF not in headers:
             return False
-        is_read = headers.get(h.KIND) in READ_KINDS or SAME_WORK in headers
+        is_read = headers.get(h.KIND) in READ_KINDS or h.SAME_WORK in headers
         return request_id not in self.overview.open or is_read
 
     def apply_entry(self, raw: Raw) -> None:
@@ -101,7 +98,7 @@ class Observer:
             self._see_dispatched(request_id, sender, raw)
         elif kind is Answer and request_id in self.overview.ended:
             self.evidence.see_answer(request_id, raw.time)
-        elif kind is PlanRecorded and is_owner and SAME_WORK in headers:
+        elif kind is PlanRecorded and is_owner and h.SAME_WORK in headers:
             self._list_same_work(request_id, raw)
         if self.evidence.suspects:
             self.has_work.set()
@@ -111,7 +108,7 @@ class Observer:
     ) -> None:
         """An event or a control message, live or read. What a worker says counts for itself alone."""
         event, sender = message.body, message.sender
-        if not isinstance(event, Started | HandedBack | Refused) or _worker_of(sender) != event.worker:
+        if not isinstance(event, Started | HandedBack | Refused) or worker_of(sender) != event.worker:
             return
         match event:
             case Started():
@@ -122,7 +119,7 @@ class Observer:
             case Refused():
                 what = What.REFUSED
         key = event.attempt_id
-        trace_id = _trace_id(headers)
+        trace_id = trace_id_of(headers)
         self.evidence.see(Sighting(key, what, at, event.worker, event.delivery, event.task_sequence, sender, trace_id))
         if key.request_id not in self.overview.open and not self.evidence.has_log_of(key):
             if len(self.unfollowed) < MAX_UNFOLLOWED:
@@ -132,36 +129,17 @@ class Observer:
             self.has_work.set()
 
     def _see_result(self, request_id: str, sender: str, raw: Raw, *, is_counted: bool) -> None:
-        headers = raw.headers
-        worker, task_id, status = _worker_of(sender), headers.get("task"), headers.get("status")
-        if not worker or not task_id:
-            return
-        what = What.STOPPED if status == ResultStatus.CANCELLED else What.FINISHED
-        if is_counted and status == ResultStatus.DONE:
-            what = What.SUCCEEDED
-        self.evidence.see(
-            Sighting(
-                AttemptId(request_id, task_id, number(headers.get("attempt", ""))),
-                what,
-                raw.time,
-                worker,
-                number(headers.get("delivery", "")),
-                number(headers.get("task-sequence", "")),
-                sender,
-                _trace_id(headers),
-                number(headers.get("tokens", "0")),
-                real(headers.get("usd", "0")),
-            )
-        )
+        seen = result_seen(request_id, sender, raw.time, raw.headers, is_counted=is_counted)
+        if seen is not None:
+            self.evidence.see(seen)
 
     def _see_dispatched(self, request_id: str, sender: str, raw: Raw) -> None:
         try:
-            attempts = Dispatched.read(raw.data).attempts
+            entry = Dispatched.read(raw.data)
         except Invalid:
             return  # its owner reports it, or it is so large that it lies in the object store
-        for stored in attempts:
-            key = AttemptId(request_id, stored.task_id, stored.attempt)
-            self.evidence.see(Sighting(key, What.DISPATCHED, raw.time, "", 0, stored.sequence, sender))
+        for seen in dispatched_seen(request_id, sender, raw.time, entry):
+            self.evidence.see(seen)
 
     def _list_same_work(self, request_id: str, raw: Raw) -> None:
         try:
@@ -184,19 +162,8 @@ class Observer:
                 self.has_work.set()
 
 
-def _worker_of(sender: str) -> str:
-    """The name of the worker that sent something; empty for anybody else."""
-    return sender.split("/")[1] if sender.startswith("worker/") else ""
-
-
 def _said_at(said: float, received_at: float, *, is_live: bool) -> float:
     """When a worker says that it was, as far as that can be; one that was stored may have waited for the broker."""
     if not 0 < said < received_at + MAX_AHEAD_SECONDS:
         return received_at
     return max(said, received_at - MAX_BEHIND_SECONDS) if is_live else said
-
-
-def _trace_id(headers: Mapping[str, str]) -> str | None:
-    """The trace in which a message was sent, if that is recorded."""
-    span = parsed(headers.get(TRACEPARENT, ""))
-    return f"{span.trace_id:032x}" if span is not None and span.trace_flags.sampled else None

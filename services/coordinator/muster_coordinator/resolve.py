@@ -49,6 +49,8 @@ LOST_SECONDS = 0.2  # before a record is written again that somebody else has ju
 REPEAT_SECONDS = 1.0  # before an abort without effect is sent again; doubles each time
 MAX_REPEATS = 5
 MAX_AGE_SECONDS = 300.0
+MAX_WITHOUT_CARD = 1000
+MAX_AWAITING = 100  # attempts that are judged again when one worker shows its card
 YOUNG_SECONDS = 60.0  # the broker recognises an event for twice as long
 
 
@@ -68,6 +70,7 @@ class Resolver:
         self._without_card: dict[str, set[AttemptId]] = {}
         self._not_before = 0.0
         self._is_loaded = False
+        self._has_warned = False
 
     def add(self, record: Conflict) -> None:
         """List a record that needs no evidence: tasks that are the same work."""
@@ -111,6 +114,7 @@ class Resolver:
             return False
         while self._later and self._later[0][0] <= now:
             self._evidence.suspect(heapq.heappop(self._later)[1])
+        self._warn_of_given_up()
         if not self._evidence.suspects:
             return False
         key, _ = self._evidence.suspects.popitem(last=False)
@@ -232,11 +236,23 @@ class Resolver:
             return None
         names = {card.name for card in await live_workers(self._bus)}
         for side in live:
-            if side.worker not in names and len(self._without_card) < MAX_KNOWN:
-                self._without_card.setdefault(side.worker, set()).add(key)
+            if side.worker not in names:
+                self._await_card(side.worker, key)
         sequences = {side.task_sequence for side in live if side.worker in names}
         stored = [number for number in sequences if await attempt_of_task(self._bus, number) == key]
         return {side.id for side in live if side.worker in names and side.task_sequence in stored}
+
+    def _await_card(self, worker: str, key: AttemptId) -> None:
+        """Within bounds: anybody can name workers that there are not."""
+        if worker in self._without_card or len(self._without_card) < MAX_WITHOUT_CARD:
+            keys = self._without_card.setdefault(worker, set())
+            if len(keys) < MAX_AWAITING:
+                keys.add(key)
+
+    def _warn_of_given_up(self) -> None:
+        if self._evidence.given_up and not self._has_warned:
+            self._has_warned = True
+            log.warning("… more attempts look like conflicts than can be judged; the oldest are given up")
 
     def _leave(self, key: AttemptId) -> None:
         """A newer coordinator wrote what we cannot read: it decides."""

@@ -3,11 +3,16 @@
 import time
 from itertools import pairwise
 
-from muster_coordinator.conflicts import conflict_of, judge
-from muster_coordinator.evidence import Evidence
+import pytest
+
+from muster_coordinator.conflicts import conflict_of, judge, merge
+from muster_coordinator.evidence import MAX_SUSPECTS, Evidence, What
+from muster_coordinator.sightings import result_seen
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import ConflictKind
 from tests.unit.coordinator.sightings import (
+    DISPATCHED,
+    FINISHED,
     KEY,
     NOW,
     STARTED,
@@ -51,6 +56,18 @@ def test_many_forged_starts_of_one_attempt_cost_no_more_each_than_a_few():
     assert len(record_of(*(seen(STARTED, n, f"g{n}", message=n) for n in range(1, 99))).sides) == 8
 
 
+@pytest.mark.parametrize("first", [1, 1000])
+def test_made_up_starts_hide_neither_what_was_dispatched_nor_who_has_a_result(first: int):
+    real = [seen(DISPATCHED, 1, message=500), seen(STARTED, 2, "w1", message=500), seen(FINISHED, 3, "w2", message=501)]
+    forged = [seen(STARTED, 1, f"ghost-{number}", message=first + number) for number in range(20)]
+
+    for history in ([*real, *forged], [*forged, *real], [*forged[:9], *real, *forged[9:]]):
+        found = record_of(*history)
+        assert {"w1", "w2"} <= {side.worker for side in found.sides}
+        assert found.more_sides
+        assert merge(record_of(*forged), found).sides == found.sides
+
+
 def test_a_made_up_attempt_number_costs_nothing():
     began = time.perf_counter()
     evidence = Evidence()
@@ -59,3 +76,32 @@ def test_a_made_up_attempt_number_costs_nothing():
 
     assert time.perf_counter() - began < 2
     assert all(one.attempt < two.attempt for one, two in pairwise(evidence.suspects))
+
+
+def test_beyond_the_bound_the_oldest_suspect_is_given_up_and_counted():
+    evidence = Evidence()
+    for number in range(MAX_SUSPECTS + 2):
+        evidence.suspect(AttemptId("r1", f"t{number}", 1))
+
+    assert (len(evidence.suspects), evidence.given_up) == (MAX_SUSPECTS, 2)
+    assert next(iter(evidence.suspects)).task_id == "t2"
+    assert AttemptId("r1", f"t{MAX_SUSPECTS + 1}", 1) in evidence.suspects
+
+
+def test_a_result_counts_as_seen_only_if_it_names_an_attempt_that_can_be():
+    headers = {"task": "a", "attempt": "1", "status": "done", "delivery": "2", "task-sequence": "7"}
+
+    found = result_seen("r1", "worker/w1", 3.0, headers, is_counted=True)
+
+    assert found is not None
+    assert found[:6] == (KEY, What.SUCCEEDED, 3.0, "w1", 2, 7)
+    assert result_seen("r1", "client/x", 3.0, headers, is_counted=True) is None
+    for wrong in (
+        {"task": "a" * 999},
+        {"task": "a.b"},
+        {"task": ""},
+        {"attempt": "0"},
+        {"attempt": "-1"},
+        {"attempt": ""},
+    ):
+        assert result_seen("r1", "worker/w1", 3.0, {**headers, **wrong}, is_counted=True) is None

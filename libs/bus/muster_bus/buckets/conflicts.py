@@ -65,10 +65,11 @@ async def conflicts_of(bus: Bus, request_id: str) -> list[Conflict]:
 
 
 async def count_of_request(bus: Bus, request_id: str, within: float = COUNT_SECONDS) -> int:
-    """How many a request has; 0 when the broker does not say so in time, or when an older version provisioned it."""
+    """How many attempts of a request were assigned twice; 0 if the broker does not say so in time."""
     try:
         async with asyncio.timeout(within):
-            return len(await bus.read(f"{PREFIX}{request_id}.>"))
+            records = await conflicts_of(bus, request_id)
+        return sum(record.attempt > 0 for record in records)  # tasks that are the same work are none
     except (TimeoutError, MusterError) as error:
         log.debug("request %s: its conflicts were not counted: %s", request_id, error)
         return 0

@@ -70,7 +70,7 @@ class PlanRecorded(LogEntry):
 
     def summary_headers(self) -> dict[str, str]:
         """Whether there is something in the body for whoever lists conflicts."""
-        return {"same-work": str(len(self.same_work))} if self.same_work else {}
+        return {h.SAME_WORK: str(len(self.same_work))} if self.same_work else {}
 
 
 class Reservation(Frozen):

@@ -44,13 +44,13 @@ PURE = [
     "muster_supervisor.poison",
     "muster_supervisor.routing",
     "muster_supervisor.composing.merge",
-    "muster_coordinator.conflicts",
+    "muster_coordinator.conflicts.judge",
     *(
         name
         for name in MODULES
         if name.startswith("muster_client.timeline.") and not name.endswith((".read", "__init__"))
     ),
-    "muster_coordinator.evidence",
+    "muster_coordinator.conflicts.evidence",
 ]
 STANDARD = {
     "abc",

@@ -10,7 +10,7 @@ from muster_bus.broker.embedded import Server
 from muster_bus.broker.topology import provision
 from muster_bus.buckets.conflicts import write_conflict
 from muster_bus.connection import Bus
-from muster_coordinator.conflicts import is_news, judge
+from muster_coordinator.conflicts.judge import is_news, judge
 from muster_protocol.conflict import Conflict, ConflictKind, Ended, Side
 from muster_protocol.sender import Sender
 from muster_testing.broker import running_broker

@@ -6,8 +6,8 @@ from muster_bus.buckets.conflicts import conflicts_of, write_conflict
 from muster_bus.buckets.kv import Bucket
 from muster_bus.connection import Incoming
 from muster_bus.read import read_subject
-from muster_coordinator.evidence import Evidence
-from muster_coordinator.resolve import Resolver
+from muster_coordinator.conflicts.evidence import Evidence
+from muster_coordinator.conflicts.resolve import Resolver
 from muster_protocol.conflict import Conflict, ConflictKind, Side, SideId
 from tests.flow.coordinator_harness import ServiceGroup, eventually
 

@@ -47,7 +47,7 @@ class Workers:
 
 
 @guards(
-    "services/coordinator/muster_coordinator/resolve.py",
+    "services/coordinator/muster_coordinator/conflicts/resolve.py",
     "stored = [number for number in sequences if await attempt_of_task(self._bus, number) == key]",
     rule="I6",
     replace="stored = sequences",

@@ -1,7 +1,8 @@
 """A conflict: the same attempt assigned, started or finished more than once, as it is kept in the bucket `conflicts`.
 
 A record holds the evidence (its sides, the success that counts, the answer) and what was decided from it. It grows with
-its evidence: whichever coordinator sees what, there is one record of an attempt. `muster_coordinator.conflicts` judges.
+its evidence: whichever coordinator sees what, there is one record of an attempt. The coordinator's
+`conflicts/judge.py` judges.
 """
 
 from enum import StrEnum

@@ -14,10 +14,10 @@ from muster_bus.receive import HeaderGate
 from muster_bus.tail import follow_all
 from muster_client import Client
 from muster_coordinator.backfill import Backfill
+from muster_coordinator.conflicts.recall import Recall
+from muster_coordinator.conflicts.resolve import Resolver
 from muster_coordinator.http_server import HttpServer
 from muster_coordinator.observe import Observer
-from muster_coordinator.recall import Recall
-from muster_coordinator.resolve import Resolver
 from muster_protocol import subjects
 from muster_protocol.conflict import Conflict
 from muster_protocol.errors import MusterError

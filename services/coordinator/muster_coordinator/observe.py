@@ -12,10 +12,10 @@ from muster_bus.connection import Incoming
 from muster_bus.read import Raw
 from muster_bus.receive import HeaderGate, Opened, open_live
 from muster_bus.tail import Live
-from muster_coordinator.evidence import Evidence, Sighting, What
+from muster_coordinator.conflicts.evidence import Evidence, Sighting, What
+from muster_coordinator.conflicts.sightings import dispatched_seen, result_seen, trace_id_of, worker_of
 from muster_coordinator.overview import READ_KINDS, Overview
 from muster_coordinator.recheck import Recheck
-from muster_coordinator.sightings import dispatched_seen, result_seen, trace_id_of, worker_of
 from muster_protocol import headers as h
 from muster_protocol.conflict import Conflict, ConflictKind
 from muster_protocol.errors import Invalid

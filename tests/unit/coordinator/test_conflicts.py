@@ -6,8 +6,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_coordinator.conflicts import contenders, judge, live_sides, merge
-from muster_coordinator.evidence import Sighting
+from muster_coordinator.conflicts.evidence import Sighting
+from muster_coordinator.conflicts.judge import contenders, judge, live_sides, merge
 from muster_protocol.conflict import MAX_SIDES, ConflictKind
 from tests.guards import guards
 from tests.unit.coordinator.sightings import (
@@ -143,7 +143,7 @@ def test_a_chain_of_handovers_is_no_conflict(workers: list[str]):
 
 
 @guards(
-    "services/coordinator/muster_coordinator/conflicts.py",
+    "services/coordinator/muster_coordinator/conflicts/judge.py",
     "return max(earlier.last_sign_at or 0.0, ended_at) > (later.started_at or 0.0)",
     rule="I6",
     replace="return True",
@@ -191,7 +191,7 @@ def test_signs_of_life_that_are_far_apart_do_not_show_that_both_live():
 
 
 @guards(
-    "services/coordinator/muster_coordinator/conflicts.py",
+    "services/coordinator/muster_coordinator/conflicts/judge.py",
     "and (real is None or side.id in real)",
     rule="I6",
     replace="",

@@ -6,7 +6,7 @@ from typing import NamedTuple, assert_never
 
 from muster_protocol.messages import ConflictFound, Event, HandedBack, Progress, Refused, Started, ToolUsed
 
-Delivery = tuple[str, int]  # a worker and the number of the delivery that it took
+Delivery = tuple[str, int, int]  # a worker, the number of the delivery that it took, and the message in TASKS
 
 
 class StoredEvent(NamedTuple):
@@ -32,10 +32,12 @@ class EventNotes:
         body = event.body
         match body:
             case Started():
-                self.starts.setdefault((body.worker, body.delivery), (event.time, body.role))
-                self.signs[body.worker, body.delivery] = event.time  # events come in the order of time
+                self.starts.setdefault((body.worker, body.delivery, body.task_sequence), (event.time, body.role))
+                self.signs[body.worker, body.delivery, body.task_sequence] = (
+                    event.time
+                )  # events come in the order of time
             case HandedBack():
-                self.hand_backs.setdefault((body.worker, body.delivery), event.time)
+                self.hand_backs.setdefault((body.worker, body.delivery, body.task_sequence), event.time)
             case Progress():
                 self.progress.append((event.time, _instance(event.sender), body.text))
             case ToolUsed():

@@ -48,10 +48,10 @@ class Run:
 def runs_of(endings: list[Ending], events: EventNotes) -> list[Run]:
     """The runs of one attempt, in the order in which they began."""
     runs: dict[Delivery, Run] = {}
-    for (worker, delivery), (time, role) in list(events.starts.items())[:MAX_STARTS]:
-        runs[worker, delivery] = Run(worker, delivery, role, time, events.signs[worker, delivery])
-    for (worker, delivery), time in events.hand_backs.items():
-        run = runs.setdefault((worker, delivery), Run(worker, delivery))
+    for key, (time, role) in list(events.starts.items())[:MAX_STARTS]:
+        runs[key] = Run(*key[:2], role, time, events.signs[key])
+    for key, time in events.hand_backs.items():
+        run = runs.setdefault(_known(runs, key), Run(*key[:2]))
         run.handed_back = time
     more = [run for ending in endings if (run := _ended(runs, ending)) is not None]
     found = [*runs.values(), *more]
@@ -59,10 +59,19 @@ def runs_of(endings: list[Ending], events: EventNotes) -> list[Run]:
     return sorted(found, key=lambda run: (run.begin, run.delivery, run.worker))
 
 
+def _known(runs: dict[Delivery, Run], key: Delivery) -> Delivery:
+    """The run that is meant: an older worker did not say which message it had."""
+    if key in runs:
+        return key
+    alike = (known for known in runs if known[:2] == key[:2] and not (known[2] and key[2]))
+    return next(alike, key)
+
+
 def _ended(runs: dict[Delivery, Run], ending: Ending) -> Run | None:
     """Give a result to its run, or to a new one where nothing else was seen of it."""
     result = ending.result
-    run = runs.get((result.worker, result.delivery))
+    key = _known(runs, (result.worker, result.delivery, result.task_sequence))
+    run = runs.get(key)
     if not result.worker:  # its owner gave the attempt up: the run that said nothing more is meant
         silent = [run for run in runs.values() if run.ending is None and run.handed_back is None]
         run = max(silent, key=lambda run: (run.begin, run.delivery, run.worker), default=None)
@@ -70,8 +79,8 @@ def _ended(runs: dict[Delivery, Run], ending: Ending) -> Run | None:
         run.ending, run.role = ending, result.role or run.role
         return None
     run = Run(result.worker, result.delivery, result.role, ending=ending)
-    if result.worker and (result.worker, result.delivery) not in runs:
-        runs[result.worker, result.delivery] = run
+    if result.worker and key not in runs:
+        runs[key] = run
         return None
     return run
 

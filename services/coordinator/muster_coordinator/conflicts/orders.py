@@ -4,7 +4,7 @@ import logging
 import secrets
 
 from muster_bus.connection import Bus
-from muster_coordinator.spans import record_conflict
+from muster_coordinator.conflicts.spans import record_conflict
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import Conflict, SideId
 from muster_protocol.messages import Abort, Check, ConflictFound

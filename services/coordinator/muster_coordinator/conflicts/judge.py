@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable
 from itertools import combinations
 from typing import NamedTuple
 
-from muster_coordinator.evidence import Case, Trail, earliest, kept
+from muster_coordinator.conflicts.evidence import Case, Trail, earliest, kept
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import Conflict, ConflictKind, Ended, Side, SideId
 

@@ -5,14 +5,13 @@ from collections import OrderedDict
 from muster_bus.connection import Bus
 from muster_bus.log import entry_of
 from muster_bus.receive import opened
-from muster_coordinator.evidence import Sighting, What
+from muster_coordinator.conflicts.sightings import dispatched_seen, result_seen
 from muster_coordinator.observe import Observer
 from muster_protocol import subjects
-from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import Entry, RequestState, apply
 from muster_protocol.headers import is_owner
-from muster_protocol.messages import LOG_KINDS, Answer, Dispatched, Result, ResultStatus
+from muster_protocol.messages import LOG_KINDS, Answer, Dispatched, Result
 
 MAX_PAGES = 20  # of a thousand entries
 MAX_REMEMBERED = 1000
@@ -61,35 +60,18 @@ class Recall:
                 self._see(state, entry)
 
     def _see(self, state: RequestState, entry: Entry) -> None:
-        body = entry.body
+        body, sender = entry.body, entry.sender
         match body:
             case Answer() if state.answer is body:
                 self._evidence.see_answer(state.request_id, entry.time)
-            case Dispatched() if is_owner(entry.sender):
-                for stored in body.attempts:
-                    key = state.attempt_id(stored.task_id, stored.attempt)
-                    where = stored.sequence
-                    self._evidence.see(
-                        Sighting(key, What.DISPATCHED, entry.time, task_sequence=where, sender=entry.sender)
-                    )
-            case Result() if not is_owner(entry.sender):
-                self._evidence.see(_result(state, entry, body))
+            case Dispatched() if is_owner(sender):
+                for sighting in dispatched_seen(state.request_id, sender, entry.time, body):
+                    self._evidence.see(sighting)
+            case Result() if not is_owner(sender):
+                headers = body.summary_headers()
+                is_counted = state.is_counted(body)
+                found = result_seen(state.request_id, sender, entry.time, headers, is_counted=is_counted)
+                if found is not None:
+                    self._evidence.see(found)
             case _:
                 return
-
-
-def _result(state: RequestState, entry: Entry, result: Result) -> Sighting:
-    what = What.STOPPED if result.status is ResultStatus.CANCELLED else What.FINISHED
-    if result.status is ResultStatus.DONE and state.is_counted(result):
-        what = What.SUCCEEDED
-    return Sighting(
-        AttemptId(state.request_id, result.task_id, result.attempt),
-        what,
-        entry.time,
-        result.worker,
-        result.delivery,
-        result.task_sequence,
-        entry.sender,
-        tokens=result.usage.tokens,
-        usd=result.usage.usd,
-    )

@@ -20,7 +20,8 @@ from muster_bus.broker.queues import attempt_of_task
 from muster_bus.buckets.conflicts import Revision, page_of_conflicts, read_conflict, write_conflict
 from muster_bus.buckets.workers import live_workers
 from muster_bus.connection import Bus
-from muster_coordinator.conflicts import (
+from muster_coordinator.conflicts.evidence import Evidence
+from muster_coordinator.conflicts.judge import (
     Asked,
     conflict_of,
     contenders,
@@ -31,9 +32,8 @@ from muster_coordinator.conflicts import (
     roll_call,
     undecided,
 )
-from muster_coordinator.evidence import Evidence
-from muster_coordinator.orders import announce, ask_who_runs, tell_to_stop, without_effect
-from muster_coordinator.spans import record_conflict
+from muster_coordinator.conflicts.orders import announce, ask_who_runs, tell_to_stop, without_effect
+from muster_coordinator.conflicts.spans import record_conflict
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import Conflict, SideId
 from muster_protocol.errors import MusterError

@@ -12,7 +12,7 @@ from typing import Any
 from muster_bus.broker.queues import Queue
 from muster_bus.connection import Bus
 from muster_bus.publish import Stored
-from muster_bus.read import Raw
+from muster_bus.read_stream import Raw
 from muster_protocol.messages import Task
 from muster_protocol.subjects import request_id
 from muster_testing import RunningTeam, roles

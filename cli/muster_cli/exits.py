@@ -1,7 +1,7 @@
 """Which exit code an answer's status becomes."""
 
 from muster_bus.process.command import Exit
-from muster_protocol.status import AnswerStatus
+from muster_protocol.status_words import AnswerStatus
 
 EXITS = {
     AnswerStatus.DONE: Exit.DONE,

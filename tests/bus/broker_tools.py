@@ -9,7 +9,7 @@ from muster_bus.broker.queues import Queue
 from muster_bus.connection import Bus, Incoming
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull
-from muster_bus.read import Raw, read_subject
+from muster_bus.read_stream import Raw, read_subject
 from muster_protocol.messages import Answer, AnswerStatus, PlanRecorded, Result, ResultStatus, Taken
 from muster_protocol.plan import Plan, TaskSpec
 from muster_testing.waiting import LIMIT_SECONDS

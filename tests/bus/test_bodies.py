@@ -7,7 +7,7 @@ import pytest
 from muster_bus.bodies import BUCKET, MAX_INLINE
 from muster_bus.connection import Bus, Incoming
 from muster_bus.log import RequestLog, read_log
-from muster_bus.read import read_subject
+from muster_bus.read_stream import read_subject
 from muster_bus.receive import open_live
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import LOG_KINDS, Result

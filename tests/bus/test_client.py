@@ -13,7 +13,7 @@ import pytest
 from muster_bus.broker.embedded import Server
 from muster_bus.broker.topology import Provisioning, provision
 from muster_bus.connection import Bus
-from muster_bus.read import read_subject
+from muster_bus.read_stream import read_subject
 from muster_client import Client, LiveEvent
 from muster_protocol.errors import BrokerAway, Invalid
 from muster_protocol.fold import Entry

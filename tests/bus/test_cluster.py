@@ -9,7 +9,7 @@ from muster_bus.broker.embedded import Server
 from muster_bus.broker.topology import Provisioning, provision, streams
 from muster_bus.connection import Bus, Incoming
 from muster_bus.log import RequestLog
-from muster_bus.read import read_subject
+from muster_bus.read_stream import read_subject
 from muster_testing import Proxy, until, until_asked
 from muster_testing.cluster import Cluster
 from tests.bus.broker_tools import api, change_stream, consumer, plan, put_task, result, taken

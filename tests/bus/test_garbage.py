@@ -9,7 +9,7 @@ import pytest
 from muster_bus import reports
 from muster_bus.connection import Bus
 from muster_bus.log import RequestLog, read_log
-from muster_bus.read import Raw
+from muster_bus.read_stream import Raw
 from muster_testing import until_asked
 from tests.bus.broker_tools import change_stream, errors, plan, result, taken
 from tests.guards import guards
@@ -38,7 +38,7 @@ GARBAGE = {
     case="broken JSON",
 )
 @guards(
-    "libs/bus/muster_bus/read.py",
+    "libs/bus/muster_bus/read_stream.py",
     'if "Nats-Sequence" in headers:',
     rule="I10",
     replace='if "Status" not in headers:',

@@ -8,7 +8,7 @@ from muster_bus.broker.embedded import Server
 from muster_bus.connection import Bus
 from muster_bus.log import RequestLog, read_log
 from muster_bus.publish import CompareAndSetLost
-from muster_bus.read import read_subject
+from muster_bus.read_stream import read_subject
 from muster_protocol.messages import Result
 from muster_testing import Proxy, until
 from tests.bus.broker_tools import Recorder, answer, plan, result, taken
@@ -32,7 +32,9 @@ async def reaches(log: RequestLog, sequence: int, within: float = 10.0) -> None:
             await log.changed(timeout=within)
 
 
-@guards("libs/bus/muster_bus/read.py", "if pending == 0 or is_page:", rule="I2", replace="if True:", case="False")
+@guards(
+    "libs/bus/muster_bus/read_stream.py", "if pending == 0 or is_page:", rule="I2", replace="if True:", case="False"
+)
 @pytest.mark.parametrize("from_leader", [True, False])
 async def test_a_log_of_2500_entries_is_read_whole(bus: Bus, from_leader: bool):
     storing = (bus.store(result(f"t{n}"), bus.origin("r1")) for n in range(2500))

@@ -10,7 +10,7 @@ from muster_bus.broker.embedded import Server
 from muster_bus.broker.queues import delete_task
 from muster_bus.connection import PENDING_BYTES, Bus
 from muster_bus.publish import MAX_IN_FLIGHT, CompareAndSetLost, NoStream, Outgoing
-from muster_bus.read import read_subject
+from muster_bus.read_stream import read_subject
 from muster_protocol.errors import BrokerAway, Invalid
 from muster_testing import Proxy, pause, resume, until, until_asked
 from tests.bus.broker_tools import Recorder, change_stream, result

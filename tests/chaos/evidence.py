@@ -9,7 +9,7 @@ from muster_bus.broker.queues import request_queue, task_queue
 from muster_bus.buckets.conflicts import page_of_conflicts
 from muster_bus.connection import Bus
 from muster_bus.log import entry_of
-from muster_bus.read import Raw, read_subject
+from muster_bus.read_stream import Raw, read_subject
 from muster_bus.receive import Opened, check_headers
 from muster_protocol import headers as h
 from muster_protocol import subjects

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from muster_bus.buckets.conflicts import conflicts_of
-from muster_bus.read import Raw
+from muster_bus.read_stream import Raw
 from muster_protocol import subjects
 from muster_protocol.conflict import Conflict, Ended, Side
 from muster_protocol.messages import Abort, Answer, ConflictFound

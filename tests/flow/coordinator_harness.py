@@ -12,7 +12,7 @@ from typing import Any
 from muster_bus.broker.embedded import Server
 from muster_bus.broker.topology import Provisioning
 from muster_bus.connection import Bus
-from muster_bus.read import read_subject
+from muster_bus.read_stream import read_subject
 from muster_coordinator.coordinator import Coordinator
 from muster_protocol.headers import headers_of
 from muster_protocol.messages import (

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from muster_bus.buckets.kv import Bucket
-from muster_bus.read import read_subject
+from muster_bus.read_stream import read_subject
 from muster_coordinator.coordinator import Coordinator
 from muster_coordinator.overview import Overview
 from muster_protocol.errors import Misconfigured

@@ -6,7 +6,7 @@ import signal
 from muster_agent.team.file import load_team
 from muster_bus.broker.queues import request_queue, task_queue
 from muster_bus.process.service import stop_within
-from muster_bus.read import read_subject
+from muster_bus.read_stream import read_subject
 from muster_protocol.messages import AnswerStatus, ResultStatus
 from muster_supervisor.intake import note_returned
 from muster_worker.events import Events

@@ -3,7 +3,7 @@
 import signal
 
 from muster_bus.broker.queues import task_queue
-from muster_bus.read import read_subject
+from muster_bus.read_stream import read_subject
 from muster_protocol import subjects
 from muster_protocol.messages import AnswerStatus, ResultStatus
 from muster_worker.history import settling
@@ -135,7 +135,7 @@ async def _delivered_to_a_hanging_worker(muster: Muster) -> str:
     rule="I3",
     replace="task.reserved_sequence",
 )
-@guards("libs/bus/muster_bus/read.py", "if from_leader:", rule="I3")
+@guards("libs/bus/muster_bus/read_stream.py", "if from_leader:", rule="I3")
 async def test_whether_a_task_is_done_is_asked_of_the_leader_of_its_log(muster: Muster) -> None:
     """A replica that lags would say no, and the task would run again."""
     asked = await Recorder.on(muster.bus, "$JS.API.STREAM.MSG.GET.RESULTS")

@@ -4,7 +4,7 @@ from typing import Any
 
 from muster_bus.buckets.conflicts import write_conflict
 from muster_bus.buckets.kv import Bucket
-from muster_bus.read import read_subject
+from muster_bus.read_stream import read_subject
 from muster_protocol.conflict import Conflict, ConflictKind, Side, SideId
 from muster_protocol.messages import HandedBack
 from tests.flow.coordinator_harness import ServiceGroup, eventually

@@ -5,7 +5,7 @@ import pytest
 from muster_bus.buckets.conflicts import conflicts_of, write_conflict
 from muster_bus.buckets.kv import Bucket
 from muster_bus.connection import Incoming
-from muster_bus.read import read_subject
+from muster_bus.read_stream import read_subject
 from muster_coordinator.conflicts.evidence import Evidence
 from muster_coordinator.conflicts.resolve import Resolver
 from muster_protocol.conflict import Conflict, ConflictKind, Side, SideId

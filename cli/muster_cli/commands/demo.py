@@ -18,9 +18,9 @@ from muster_cli.view.console import console
 from muster_cli.view.follow import watched
 from muster_cli.view.render import ending_of, show_answer
 from muster_cli.view.screen import Counter, screen_for
-from muster_protocol.explain import explain
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus, Request
+from muster_protocol.status import explain
 
 TEXT = (
     "Compare AWS, Azure and Google Cloud for a small company: research each provider, "

@@ -21,7 +21,7 @@ from muster_cli.view.workers import live_workers
 from muster_client import Client
 from muster_client.view import views
 from muster_protocol.errors import Misconfigured
-from muster_protocol.explain import Standing
+from muster_protocol.status import Standing
 from muster_protocol.worker_card import WorkerCard
 
 MAX_SHOWN = 20  # the newest; each costs reading its log

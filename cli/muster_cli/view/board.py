@@ -6,7 +6,6 @@ from math import inf
 from typing import assert_never
 
 from muster_cli.view.news import News, NewsKind
-from muster_protocol.explain import Seen
 from muster_protocol.fold import Entry, RequestState, TaskPhase, apply
 from muster_protocol.messages import (
     Answer,
@@ -28,6 +27,7 @@ from muster_protocol.messages import (
     ToolUsed,
 )
 from muster_protocol.plan import ordered
+from muster_protocol.status import Seen
 
 PROGRESS_SECONDS = 1.0  # a role may report every step: of each task one line in this time
 FRAME = re.compile(r'File "([^"]+)", line (\d+)')

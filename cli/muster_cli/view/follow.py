@@ -17,9 +17,9 @@ from muster_cli.view.screen import Screen, screen_for, show_update
 from muster_cli.view.workers import live_tags
 from muster_client import Client
 from muster_protocol.errors import BrokerAway
-from muster_protocol.explain import explain
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus
+from muster_protocol.status import explain
 
 SILENCE_SECONDS = 5.0  # without news for this long, show what is being waited for
 

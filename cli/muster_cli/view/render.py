@@ -9,10 +9,10 @@ from rich.text import Text
 
 from muster_cli.view.board import Assignment, Board, in_order, name_of
 from muster_client.view import RequestView
-from muster_protocol.explain import TaskStanding, explain_task, failure_text
 from muster_protocol.fold import RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Answer, AnswerStatus
-from muster_protocol.status import TaskStatus
+from muster_protocol.status import TaskStanding, explain_task, failure_text
+from muster_protocol.status_words import TaskStatus
 
 MAX_PROGRESS = 50  # characters of the last progress: one row for each task
 MAX_ROWS = 30  # a screen; of a larger plan those tasks are shown that are neither waiting nor done

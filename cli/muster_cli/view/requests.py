@@ -18,7 +18,7 @@ from muster_client.queue import Queued, check_known, queued
 from muster_client.view import RequestView
 from muster_protocol.errors import Misconfigured
 from muster_protocol.plan import Frozen
-from muster_protocol.status import ENDED, RequestStatus
+from muster_protocol.status_words import ENDED, RequestStatus
 from muster_protocol.subjects import as_id
 
 HTTP_SECONDS = 2.0

@@ -10,7 +10,7 @@ from muster_cli.view.plain import duration, plain
 from muster_cli.view.rows import MARKS, PARTIAL
 from muster_client.timeline import StepStatus, Timeline
 from muster_protocol.fold import TaskPhase
-from muster_protocol.status import RequestStatus
+from muster_protocol.status_words import RequestStatus
 
 PATH_NAMES = 8  # names of the critical path; of a longer one the first and the last
 NAMED = 5  # tasks that were skipped

@@ -9,7 +9,7 @@ from nats.js.errors import Error as JetStreamError
 from nats.js.errors import NotFoundError
 from nats.js.object_store import ObjectStore
 
-from muster_bus.read import read_subject
+from muster_bus.read_stream import read_subject
 from muster_protocol import headers as h
 from muster_protocol.errors import BrokerAway, Invalid, Retryable
 

@@ -15,7 +15,7 @@ from muster_bus.bodies import MAX_INLINE, Bodies
 from muster_bus.broker.nats_fast import FastClient, Incoming, Listener
 from muster_bus.clock import BrokerClock
 from muster_bus.publish import Outgoing, Publisher, Stored
-from muster_bus.read import Raw, next_page, read_subject
+from muster_bus.read_stream import Raw, next_page, read_subject
 from muster_bus.reports import Reports
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import OFF, Tracing, inject
@@ -155,7 +155,7 @@ class Bus:
     async def read(
         self, subject: str, after: int = 0, *, from_leader: bool = False, is_page: bool = False
     ) -> list[Raw]:
-        """What is stored under a subject after a sequence; see `read_subject` in read.py."""
+        """What is stored under a subject after a sequence; see `read_subject` in read_stream.py."""
         return await read_subject(self.nc, subject, after, from_leader=from_leader, is_page=is_page)
 
     async def next_page(self, subject: str, after: int) -> list[Raw]:

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 
 from muster_bus.connection import Bus
 from muster_bus.publish import CompareAndSetLost, Stored
-from muster_bus.read import Raw
+from muster_bus.read_stream import Raw
 from muster_bus.receive import Opened, open_live, opened
 from muster_bus.tail import Tail
 from muster_protocol import headers as h

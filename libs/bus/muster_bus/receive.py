@@ -6,7 +6,7 @@ object store is fetched and checked against its hash.
 
 What is read from a stream is opened by `opened`: it reports what is invalid to `errors` (each stored message once,
 whoever reads it) and raises the reason. What is only repeated live is opened by `open_live`: it may not be stored at
-all, so nothing is reported, and whoever reads the stream does that. How a stream is read is in `read.py`.
+all, so nothing is reported, and whoever reads the stream does that. How a stream is read is in `read_stream.py`.
 """
 
 from collections.abc import Callable, Mapping

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nats.aio.client import Client
 
 from muster_bus.background import supervised
-from muster_bus.read import read_subject
+from muster_bus.read_stream import read_subject
 from muster_bus.receive import Stored
 from muster_protocol import headers as h
 from muster_protocol import subjects

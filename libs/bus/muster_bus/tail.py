@@ -15,7 +15,7 @@ from nats.aio.subscription import Subscription
 
 from muster_bus.broker.nats_fast import Incoming
 from muster_bus.connection import Bus
-from muster_bus.read import Raw, timestamp
+from muster_bus.read_stream import Raw, timestamp
 from muster_protocol import subjects
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from muster_bus.connection import Bus, Incoming
 from muster_bus.log import entry_of
-from muster_bus.read import Raw
+from muster_bus.read_stream import Raw
 from muster_bus.receive import open_live, opened
 from muster_bus.tail import Tail
 from muster_client.queue import check_known

@@ -15,9 +15,9 @@ from muster_bus.receive import open_live
 from muster_protocol import subjects
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import Invalid
-from muster_protocol.explain import Seen, Standing, explain, explain_task
 from muster_protocol.fold import RequestState, TaskState, fold
 from muster_protocol.messages import HandedBack, Started
+from muster_protocol.status import Seen, Standing, explain, explain_task
 
 _STARTS: dict[str, type[Started] | type[HandedBack]] = {Started.kind: Started, HandedBack.kind: HandedBack}
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.messages.log import ErrorClass, Failure, Result
-from muster_protocol.status import ResultStatus
+from muster_protocol.status_words import ResultStatus
 
 BACKOFF_SECONDS = 0.5  # before the second attempt; doubles with each further one
 MAX_BACKOFF_SECONDS = 30.0

@@ -1,62 +1,221 @@
-"""The words for how requests, tasks and attempts stand: one vocabulary for the log, the API and the command line.
+"""Where a request and its tasks stand, and why: status and reason as values, for the API and the command line alike.
 
-Which word applies to a request or a task is computed in `explain.py`.
+The words are in `status_words.py`; which of them applies is computed here.
 """
 
-from enum import StrEnum
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from muster_protocol.attempt_id import AttemptId
+from muster_protocol.fold.state import RequestState, TaskPhase, TaskState
+from muster_protocol.messages import Answer, AnswerStatus, Failure
+from muster_protocol.plan import TaskSpec
+from muster_protocol.status_words import RequestStatus, TaskStatus, open_status
+
+NAMES = 3  # tasks that are named before the rest is counted
+MAX_REASON = 200  # characters of a reason: it is read on one line
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_LIBRARIES = ("/site-packages/", "/lib/python")  # a frame of the role itself is more useful
+_STATUS = {
+    TaskPhase.WAITING: TaskStatus.WAITING,
+    TaskPhase.READY: TaskStatus.READY,
+    TaskPhase.AWAITING_RETRY: TaskStatus.RETRYING,
+    TaskPhase.DELAYED: TaskStatus.RETRYING,
+    TaskPhase.DONE: TaskStatus.DONE,
+    TaskPhase.FAILED: TaskStatus.FAILED,
+    TaskPhase.SKIPPED: TaskStatus.SKIPPED,
+}
 
 
-class ResultStatus(StrEnum):
-    """What an attempt came to."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the log does not say: the time, whose start was seen, and which tags live workers serve (None: unknown)."""
 
-    DONE = "done"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-class AnswerStatus(StrEnum):
-    """What a request came to."""
-
-    DONE = "done"
-    PARTIAL = "partial"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
+    now: float
+    started: Collection[AttemptId] = field(default_factory=frozenset[AttemptId])
+    live_tags: Collection[str] | None = None
 
 
-class RequestStatus(StrEnum):
-    """Where a request stands. The last four are those of its answer."""
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a request stands, and one sentence for people."""
 
-    QUEUED = "queued"  # in the stream, no supervisor has it
-    PLANNING = "planning"
-    RUNNING = "running"
-    ANSWERING = "answering"  # nothing is left to wait for, or it was cancelled
-    DONE = "done"
-    PARTIAL = "partial"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
+    status: RequestStatus
+    reason: str
+    is_stalled: bool = False  # it waits for something that may never come: a supervisor, a worker with a tag
 
-
-class TaskStatus(StrEnum):
-    """Where a task stands. The last four are final."""
-
-    WAITING = "waiting"  # for its dependencies
-    READY = "ready"  # to be dispatched
-    QUEUED = "queued"  # dispatched, no start was seen
-    RUNNING = "running"
-    RETRYING = "retrying"  # an attempt failed, another one follows
-    DONE = "done"
-    FAILED = "failed"
-    SKIPPED = "skipped"  # something it depends on failed, or the request ended before it was dispatched
-    CANCELLED = "cancelled"  # the request ended while it was dispatched
+    def __str__(self) -> str:
+        return f"{self.status.value}: {self.reason}"
 
 
-ENDED = frozenset({RequestStatus.DONE, RequestStatus.PARTIAL, RequestStatus.FAILED, RequestStatus.CANCELLED})
+@dataclass(frozen=True, slots=True)
+class TaskStanding:
+    """Where a task stands, and one sentence for people."""
+
+    status: TaskStatus
+    reason: str
 
 
-def open_status(*, has_owner: bool, has_plan: bool, is_ending: bool) -> RequestStatus:
-    """Where a request without an answer stands; `is_ending`: it was cancelled, or no task is left to wait for."""
-    if not has_owner:
-        return RequestStatus.QUEUED
-    if is_ending:
-        return RequestStatus.ANSWERING
-    return RequestStatus.RUNNING if has_plan else RequestStatus.PLANNING
+def explain(state: RequestState, seen: Seen) -> Standing:
+    """Where a request stands."""
+    if state.answer is not None:
+        return Standing(RequestStatus(state.answer.status.value), _ending(state, state.answer))
+    status = _open_status(state)
+    if state.deadline is not None and seen.now > state.deadline:
+        late = seen.now - state.deadline
+        return Standing(status, f"its deadline passed {late:.0f} s ago and {_owner(state)} has not answered it", True)
+    unserved = _unserved(state, seen) if status is RequestStatus.RUNNING else None
+    is_stalled = status is RequestStatus.QUEUED or unserved is not None
+    return Standing(status, unserved or _open_reason(state, status, seen), is_stalled)
+
+
+def explain_task(state: RequestState, task: TaskState, seen: Seen) -> TaskStanding:
+    """Where a task stands; of an answered request, what its row in the answer says."""
+    if state.answer is not None:
+        outcome = task.outcome()
+        return TaskStanding(outcome["status"], outcome["reason"] or f"{task.seconds:g} s of work")
+    if task.phase is TaskPhase.RESERVED:
+        return _dispatched(state, task, seen)
+    return TaskStanding(_STATUS[task.phase], _task_reason(state, task, seen))
+
+
+def _task_reason(state: RequestState, task: TaskState, seen: Seen) -> str:
+    if task.phase is TaskPhase.WAITING:
+        missing = [name for name in task.spec.dependencies if state.tasks[name].phase is not TaskPhase.DONE]
+        return f"for {_few(missing)}"
+    if task.phase is TaskPhase.READY:
+        return "to be dispatched when there is room and budget"
+    if task.phase is TaskPhase.DONE:
+        return f"{task.seconds:g} s of work"
+    if task.phase in (TaskPhase.AWAITING_RETRY, TaskPhase.DELAYED):
+        return f"in {max(0.0, task.not_before - seen.now):.1f} s after: {_short(task.reason or '')}"
+    return task.reason or "no reason given"
+
+
+def failure_text(failure: Failure) -> str:
+    """Why an attempt failed and where, on one line: `ConnectionError: no route (roles.py:12)`."""
+    text = " ".join(failure.message.split())[:MAX_REASON]
+    frames: list[tuple[str, str]] = _FRAME.findall(failure.stack or "")
+    if not frames:
+        return text
+    own = [frame for frame in frames if not any(library in frame[0] for library in _LIBRARIES)]
+    path, line = (own or frames)[-1]
+    return f"{text} ({path.rpartition('/')[2]}:{line})"
+
+
+def unserved_tag(spec: TaskSpec, live_tags: Collection[str]) -> str | None:
+    """The tag of a task that nobody serves, if there is one."""
+    for tag in (spec.tag, *spec.match_all):
+        if tag is not None and tag not in live_tags:
+            return tag
+    if spec.match_some and not set(spec.match_some) & set(live_tags):
+        return " or ".join(spec.match_some)
+    return None
+
+
+def _open_status(state: RequestState) -> RequestStatus:
+    has_plan = state.plan_entry is not None
+    is_ending = state.cancelled is not None or (has_plan and state.open_tasks == 0)
+    return open_status(has_owner=state.owner is not None, has_plan=has_plan, is_ending=is_ending)
+
+
+def _open_reason(state: RequestState, status: RequestStatus, seen: Seen) -> str:
+    if status is RequestStatus.QUEUED and state.term == 0:
+        return "no supervisor has taken it"
+    if status is RequestStatus.QUEUED:
+        return "its supervisor stopped and handed it back; no other has taken it"
+    if state.cancelled is not None:
+        return f"cancelled {_by_whom(state)}"
+    if status is RequestStatus.PLANNING:
+        return f"{_owner(state)} has taken it and makes a plan"
+    if status is RequestStatus.ANSWERING:
+        return f"{_owner(state)} composes the answer"
+    return _progress(state, seen)
+
+
+def _dispatched(state: RequestState, task: TaskState, seen: Seen) -> TaskStanding:
+    number = len(task.attempts)
+    again = f", attempt {number}" if number > 1 else ""
+    if state.attempt_id(task.spec.id, number) in seen.started:
+        return TaskStanding(TaskStatus.RUNNING, f"a worker has started it{again}")
+    tag = None if seen.live_tags is None else unserved_tag(task.spec, seen.live_tags)
+    if tag is not None:
+        return TaskStanding(TaskStatus.QUEUED, f"no live worker serves the tag '{tag}'{again}")
+    return TaskStanding(TaskStatus.QUEUED, f"dispatched, no worker has said that it started{again}")
+
+
+def _ending(state: RequestState, answer: Answer) -> str:
+    match answer.status:
+        case AnswerStatus.DONE:
+            return f"answered in {answer.seconds:.1f} s"
+        case AnswerStatus.CANCELLED:
+            return _by_whom(state)
+        case AnswerStatus.PARTIAL | AnswerStatus.FAILED:
+            return _cause(state, answer)
+
+
+def _cause(state: RequestState, answer: Answer) -> str:
+    failed = [_failure(task) for task in state.tasks.values() if task.phase is TaskPhase.FAILED]
+    if failed:
+        return _few(failed)
+    unfinished = [task_id for task_id, task in state.tasks.items() if task.phase is not TaskPhase.DONE]
+    if unfinished:
+        ended = _short(answer.reason) if answer.reason else "it ended"
+        return f"{ended} before {_few(unfinished)} {'was' if len(unfinished) == 1 else 'were'} done"
+    return _short(answer.gaps[0] if answer.gaps else answer.text)
+
+
+def _failure(task: TaskState) -> str:
+    tries = len(task.attempts)
+    after = f" after {tries} attempts" if tries > 1 else ""
+    return f"{task.spec.id} failed{after}: {_short(task.reason or 'no reason given')}"
+
+
+def _by_whom(state: RequestState) -> str:
+    if state.cancelled is None:
+        return "by somebody"
+    return f"by {state.cancelled.by}" + (f": {_short(state.cancelled.reason)}" if state.cancelled.reason else "")
+
+
+def _unserved(state: RequestState, seen: Seen) -> str | None:
+    if seen.live_tags is None:
+        return None
+    for task_id, task in state.tasks.items():
+        if task.phase in (TaskPhase.RESERVED, TaskPhase.READY, TaskPhase.DELAYED):
+            tag = unserved_tag(task.spec, seen.live_tags)
+            if tag is not None:
+                return f"{task_id} waits for tag '{tag}', which no live worker serves"
+    return None
+
+
+def _progress(state: RequestState, seen: Seen) -> str:
+    done = sum(task.phase is TaskPhase.DONE for task in state.tasks.values())
+    so_far = f"{done} of {len(state.tasks)} tasks done"
+    dispatched = [task for task in state.tasks.values() if task.phase is TaskPhase.RESERVED]
+    if dispatched:
+        by_status: dict[TaskStatus, list[str]] = {}
+        for task in dispatched:
+            by_status.setdefault(_dispatched(state, task, seen).status, []).append(task.spec.id)
+        parts = [f"{_few(names)} {status.value}" for status, names in by_status.items()]
+        return f"{so_far}, {', '.join(parts)}"
+    for task_id, task in state.tasks.items():
+        if task.phase in (TaskPhase.DELAYED, TaskPhase.AWAITING_RETRY):
+            wait = max(0.0, task.not_before - seen.now)
+            return f"{so_far}, {task_id} is tried again in {wait:.1f} s after: {_short(task.reason or '')}"
+    return f"{so_far}, {_owner(state)} decides what is next"
+
+
+def _owner(state: RequestState) -> str:
+    return f"supervisor-{state.owner}" if state.owner else "nobody"
+
+
+def _few(names: list[str]) -> str:
+    if len(names) <= NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[:NAMES])} and {len(names) - NAMES} more"
+
+
+def _short(text: str, limit: int = MAX_REASON) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"

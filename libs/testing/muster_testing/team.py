@@ -11,7 +11,7 @@ from muster_bus.broker.embedded import Server
 from muster_bus.broker.topology import Provisioning, provision
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
-from muster_bus.read import Raw
+from muster_bus.read_stream import Raw
 from muster_client import Client
 from muster_protocol import subjects
 from muster_protocol.fold import Entry, RequestState, fold

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from muster_bus.broker.queues import last_sequence
 from muster_bus.connection import Bus
-from muster_bus.read import Raw
+from muster_bus.read_stream import Raw
 from muster_bus.receive import opened
 from muster_client.queue import queued
 from muster_coordinator.observe import MESSAGE_KINDS, Observer

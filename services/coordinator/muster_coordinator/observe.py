@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from muster_bus.clock import BrokerClock
 from muster_bus.connection import Incoming
-from muster_bus.read import Raw
+from muster_bus.read_stream import Raw
 from muster_bus.receive import HeaderGate, Opened, open_live
 from muster_bus.tail import Live
 from muster_coordinator.conflicts.evidence import Evidence, Sighting, What

@@ -21,7 +21,7 @@ from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, Decision, Message, PlanRecorded, Reserved, Result, ResultStatus, Taken
-from muster_protocol.status import ENDED, RequestStatus, open_status
+from muster_protocol.status_words import ENDED, RequestStatus, open_status
 from muster_protocol.subjects import is_id
 
 M = TypeVar("M", bound=Message)

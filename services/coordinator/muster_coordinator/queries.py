@@ -4,7 +4,7 @@ from typing import Any
 
 from muster_bus.broker.queues import last_sequence
 from muster_bus.connection import Bus
-from muster_bus.read import Raw
+from muster_bus.read_stream import Raw
 from muster_client import Client
 from muster_client.view import views
 from muster_coordinator.overview import Overview
@@ -12,7 +12,7 @@ from muster_coordinator.task_counts import counts_of
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import ErrorReport
-from muster_protocol.status import ENDED
+from muster_protocol.status_words import ENDED
 from muster_protocol.subjects import ERRORS
 
 ERRORS_AT_ONCE = 1000  # sequences of `errors` looked through at a time

@@ -20,8 +20,8 @@ from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_protocol.conflict import SideId
 from muster_protocol.errors import MusterError
-from muster_protocol.explain import failure_text
 from muster_protocol.messages import Task
+from muster_protocol.status import failure_text
 from muster_worker.events import Events
 from muster_worker.executor import Executor, meter_of
 from muster_worker.history import History, Verdict

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from muster_bus.broker.nats_fast import FastClient, Incoming
 from muster_bus.lease import Delivery, LeaseKeeper
-from muster_bus.read import timestamp
+from muster_bus.read_stream import timestamp
 
 PLAIN = "$JS.ACK.TASKS.w_math.3.41.57.1700000000123456789.9"
 WITH_DOMAIN = "$JS.ACK.hub.ACCOUNTHASH.TASKS.w_math.3.41.57.1700000000123456789.9"

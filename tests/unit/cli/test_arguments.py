@@ -9,7 +9,7 @@ import pytest
 from muster_bus.process.command import Exit
 from muster_cli.arguments.parser import COMMANDS, parser
 from muster_cli.exits import exit_of
-from muster_protocol.status import AnswerStatus
+from muster_protocol.status_words import AnswerStatus
 
 HEAVY = ("nats", "pydantic", "rich", "fastapi", "anthropic", "opentelemetry", "yaml", "asyncio")
 

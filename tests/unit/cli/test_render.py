@@ -7,8 +7,8 @@ from rich.console import Console, RenderableType
 from muster_cli.view.board import Assignment, Board
 from muster_cli.view.render import MAX_ROWS, plan_of, progress_of, tasks_of
 from muster_client.view import RequestView
-from muster_protocol.explain import Seen
 from muster_protocol.messages import AnswerStatus
+from muster_protocol.status import Seen
 from tests.unit.cli.logs import Log, task
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster_bus.clock import BrokerClock
-from muster_bus.read import Raw
+from muster_bus.read_stream import Raw
 from muster_bus.receive import HeaderGate
 from muster_bus.tail import Live
 from muster_coordinator.observe import Observer
@@ -18,7 +18,7 @@ from muster_protocol.errors import Invalid
 from muster_protocol.fold import Entry, RequestState, apply
 from muster_protocol.messages import LOG_KINDS, Answer, Dispatched, Reserved, Result, Taken, Usage
 from muster_protocol.sender import Origin, Sender
-from muster_protocol.status import RequestStatus, open_status
+from muster_protocol.status_words import RequestStatus, open_status
 from muster_protocol.subjects import results
 from tests.unit.protocol.arbitrary import logs
 from tests.unit.protocol.log_builder import REQUEST

@@ -1,7 +1,7 @@
 """The outcome of an attempt as a value, and its reason on a log line."""
 
-from muster_protocol.explain import MAX_REASON, failure_text
 from muster_protocol.messages import ResultStatus, Usage
+from muster_protocol.status import MAX_REASON, failure_text
 from muster_worker.outcome import Outcome, failure, failure_of, stopped, too_large
 
 

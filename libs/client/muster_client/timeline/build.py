@@ -11,9 +11,9 @@ from muster_client.timeline.log_notes import LogNotes, Take, noted
 from muster_client.timeline.runs import AttemptPlace, Run, run_steps
 from muster_client.timeline.steps import Step, StepStatus, Timeline, Totals, What
 from muster_client.timeline.task_steps import task_steps
-from muster_protocol.explain import Seen, Standing, explain
 from muster_protocol.fold import Entry, RequestState, TaskPhase
 from muster_protocol.messages import Answer, AnswerStatus
+from muster_protocol.status import Seen, Standing, explain
 
 _ORDER = {what: place for place, what in enumerate(What)}
 _STATUS = {

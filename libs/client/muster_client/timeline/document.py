@@ -3,7 +3,7 @@
 from typing import Any
 
 from muster_client.timeline.steps import Step, Timeline
-from muster_protocol.explain import Seen, explain_task
+from muster_protocol.status import Seen, explain_task
 
 SCHEMA = 1  # grows when a field changes its meaning; new fields may come without that
 DIGITS = 6  # microseconds: the clocks differ by more

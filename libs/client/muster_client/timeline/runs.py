@@ -8,7 +8,7 @@ from muster_client.timeline.event_notes import Delivery, EventNotes
 from muster_client.timeline.log_notes import Ending
 from muster_client.timeline.steps import Step, StepStatus, What
 from muster_protocol.messages import ToolUsed
-from muster_protocol.status import ResultStatus
+from muster_protocol.status_words import ResultStatus
 
 MAX_STARTS = 8  # of one attempt, without a result: more are nobody's work but somebody's forgery
 MAX_PROGRESS = 20  # the last ones that a run reported

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from muster_protocol.explain import Standing
 from muster_protocol.fold import RequestState
+from muster_protocol.status import Standing
 
 
 class What(StrEnum):

@@ -47,7 +47,7 @@ from muster_protocol.messages import (
 )
 from muster_protocol.plan import is_acyclic
 from muster_protocol.retry import is_retried
-from muster_protocol.status import ResultStatus
+from muster_protocol.status_words import ResultStatus
 
 MAX_CAUSE = 300  # characters of an error that each skipped task repeats
 

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.messages import Answer, Decision, LogBody, PlanRecorded, Result, TaskOutcome, Usage
 from muster_protocol.plan import Plan, TaskSpec
-from muster_protocol.status import TaskStatus
+from muster_protocol.status_words import TaskStatus
 
 MAX_SUPERSEDED = 8  # results of one task that are remembered although they do not count
 EXPIRY_GRACE_SECONDS = 1.0  # the worker's own report of a timeout comes first, if it can

@@ -20,7 +20,7 @@ from muster_protocol.messages.log import (
 )
 from muster_protocol.messages.request import Budget, Request
 from muster_protocol.messages.task import Task
-from muster_protocol.status import AnswerStatus, ResultStatus
+from muster_protocol.status_words import AnswerStatus, ResultStatus
 
 LogBody = Taken | PlanRecorded | Reserved | Dispatched | Revision | Decision | Result | Answer
 Event = Started | HandedBack | Refused | Progress | ToolUsed | ConflictFound

@@ -12,7 +12,7 @@ from muster_protocol.messages.base import MOST, Message, Output, Usage
 from muster_protocol.messages.request import Budget
 from muster_protocol.plan import Frozen, Plan
 from muster_protocol.sender import Origin
-from muster_protocol.status import AnswerStatus, ResultStatus, TaskStatus
+from muster_protocol.status_words import AnswerStatus, ResultStatus, TaskStatus
 from muster_protocol.subjects import RequestId, TaskId, TeamName
 
 ErrorClass = Literal[

@@ -16,7 +16,7 @@ from muster_bus.tracing.tracing import error_type
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid, Retryable
 from muster_protocol.messages import Answer, AnswerStatus
-from muster_protocol.status import TaskStatus
+from muster_protocol.status_words import TaskStatus
 from muster_supervisor.abort import abort_request
 from muster_supervisor.composing.compose import compose
 from muster_supervisor.composing.merge import Draft, cut, gaps, merge

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection
 
-from muster_protocol.explain import Seen, TaskStanding, explain, explain_task
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import AnswerStatus
 from muster_protocol.plan import TaskSpec
-from muster_protocol.status import TaskStatus
+from muster_protocol.status import Seen, TaskStanding, explain, explain_task
+from muster_protocol.status_words import TaskStatus
 from tests.unit.cli.logs import Log, task
 
 NOW = 20.0

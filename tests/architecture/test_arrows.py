@@ -51,6 +51,7 @@ PURE = [
         if name.startswith("muster_client.timeline.") and not name.endswith((".read", "__init__"))
     ),
     "muster_coordinator.conflicts.evidence",
+    "muster_coordinator.conflicts.trails",
 ]
 STANDARD = {
     "abc",

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import StringConstraints
 
 ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
+_ID = re.compile(ID_PATTERN[1:-1])
 
 # Aliases instead of NewTypes: the pattern is checked wherever a message is read, so a plain str cannot slip by.
 RequestId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
@@ -87,7 +88,7 @@ def last_token(subject: str) -> str:
 
 
 def is_id(text: str) -> bool:
-    return re.fullmatch(ID_PATTERN[1:-1], text) is not None
+    return _ID.fullmatch(text) is not None
 
 
 def is_number(text: str) -> bool:

@@ -12,8 +12,9 @@ from muster_bus.connection import Incoming
 from muster_bus.read_stream import Raw
 from muster_bus.receive import HeaderGate, Opened, open_live
 from muster_bus.tail import Live
-from muster_coordinator.conflicts.evidence import Evidence, Sighting, What
+from muster_coordinator.conflicts.evidence import Evidence
 from muster_coordinator.conflicts.sightings import dispatched_seen, result_seen, trace_id_of, worker_of
+from muster_coordinator.conflicts.trails import Sighting, What
 from muster_coordinator.overview import READ_KINDS, Overview
 from muster_coordinator.recheck import Recheck
 from muster_protocol import headers as h
@@ -138,8 +139,7 @@ class Observer:
             entry = Dispatched.read(raw.data)
         except Invalid:
             return  # its owner reports it, or it is so large that it lies in the object store
-        for seen in dispatched_seen(request_id, sender, raw.time, entry):
-            self.evidence.see(seen)
+        self.evidence.see_dispatched(dispatched_seen(request_id, sender, raw.time, entry))
 
     def _list_same_work(self, request_id: str, raw: Raw) -> None:
         try:

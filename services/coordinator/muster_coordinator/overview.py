@@ -33,6 +33,9 @@ MAX_TASKS = 200_000  # of all open requests, about thirty megabytes; beyond it t
 READ_KINDS = frozenset({Taken.kind, Reserved.kind})  # their bodies are read, of all others only headers
 
 
+_SMALL = {str(small): small for small in range(100)}  # attempts, deliveries and costs are mostly these
+
+
 @dataclass(slots=True)
 class Summary:
     """A request at a glance."""
@@ -256,11 +259,16 @@ def _ended(status: str) -> RequestStatus:
 
 def number(text: str) -> int:
     """A header's number; whatever is none counts nothing."""
+    small = _SMALL.get(text)
+    if small is not None:
+        return small
     return int(text) if len(text) < 19 and text.isascii() and text.isdigit() else 0
 
 
 def real(text: str) -> float:
     """A header's finite number; whatever is none counts nothing."""
+    if text == "0":
+        return 0.0
     try:
         value = float(text)
     except ValueError:

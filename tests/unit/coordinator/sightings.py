@@ -1,7 +1,8 @@
 """Evidence about one attempt, and the record that it makes."""
 
-from muster_coordinator.conflicts.evidence import Evidence, Sighting, What
+from muster_coordinator.conflicts.evidence import Evidence
 from muster_coordinator.conflicts.judge import conflict_of, judge
+from muster_coordinator.conflicts.trails import Sighting, What
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import Conflict, SideId
 

@@ -6,8 +6,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_coordinator.conflicts.evidence import Sighting
 from muster_coordinator.conflicts.judge import contenders, judge, live_sides, merge
+from muster_coordinator.conflicts.trails import Sighting
 from muster_protocol.conflict import MAX_SIDES, ConflictKind
 from tests.guards import guards
 from tests.unit.coordinator.sightings import (

@@ -5,8 +5,8 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_coordinator.conflicts.evidence import Sighting
 from muster_coordinator.conflicts.judge import Asked, judge, merge, roll_call, undecided
+from muster_coordinator.conflicts.trails import Sighting
 from muster_protocol.conflict import Conflict
 from tests.unit.coordinator.sightings import NOW, STARTED, record_of, seen, side
 

@@ -5,9 +5,10 @@ from itertools import pairwise
 
 import pytest
 
-from muster_coordinator.conflicts.evidence import MAX_SUSPECTS, Evidence, What
+from muster_coordinator.conflicts.evidence import MAX_SUSPECTS, Evidence
 from muster_coordinator.conflicts.judge import conflict_of, judge, merge
 from muster_coordinator.conflicts.sightings import result_seen
+from muster_coordinator.conflicts.trails import What
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import ConflictKind
 from tests.unit.coordinator.sightings import (

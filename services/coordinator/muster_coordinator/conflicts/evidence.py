@@ -10,70 +10,16 @@ started after a success or an answer, becomes a suspect; `conflicts` judges thos
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
 from typing import NamedTuple
 
+from muster_coordinator.conflicts.trails import Sighting, Trail, What, join, kept, trail_of
 from muster_protocol.attempt_id import AttemptId
-from muster_protocol.conflict import MAX_SIDES, Ended
+from muster_protocol.conflict import Ended
 
 MAX_ATTEMPTS = 50_000  # about twenty megabytes; older ones are forgotten first
 MAX_ANSWERS = 10_000
 MAX_SUSPECTS = 10_000
 NEAR_ATTEMPTS = 10  # a task has at most ten; beyond it somebody made the number up
-_STRENGTH = {None: 0, Ended.REFUSED: 1, Ended.HANDED_BACK: 2, Ended.STOPPED: 3, Ended.FINISHED: 4}
-
-
-class What(Enum):
-    """What was seen of a side."""
-
-    DISPATCHED = "its message is noted in the log"
-    STARTED = "its worker says that it runs it: the first time is the start, each a sign of life"
-    REFUSED = "its worker did not run it"
-    HANDED_BACK = "its worker gave it back"
-    STOPPED = "its worker was stopped: a cancelled result is in the log"
-    FINISHED = "its result is in the log"
-    SUCCEEDED = "its result is in the log and is the success of the task that counts"
-
-
-_ENDS = {
-    What.REFUSED: Ended.REFUSED,
-    What.HANDED_BACK: Ended.HANDED_BACK,
-    What.STOPPED: Ended.STOPPED,
-    What.FINISHED: Ended.FINISHED,
-    What.SUCCEEDED: Ended.FINISHED,
-}
-
-
-class Sighting(NamedTuple):
-    """Something was seen of one side of an attempt."""
-
-    key: AttemptId
-    what: What
-    at: float  # broker time
-    worker: str = ""
-    delivery: int = 0
-    task_sequence: int = 0
-    sender: str = ""
-    trace_id: str | None = None
-    tokens: int = 0
-    usd: float = 0.0
-
-
-class Trail(NamedTuple):
-    """All that is known of one side; the fields are those of `Side`."""
-
-    worker: str
-    delivery: int
-    task_sequence: int
-    sender: str = ""
-    started_at: float | None = None
-    last_sign_at: float | None = None
-    ended: Ended | None = None
-    ended_at: float | None = None
-    trace_id: str | None = None
-    tokens: int = 0
-    usd: float = 0.0
-    is_dispatched: bool = False
 
 
 class Success(NamedTuple):
@@ -94,91 +40,21 @@ class Case:
     success: Success | None = None  # of the task
 
 
-def trail_of(seen: Sighting) -> Trail:
-    is_start, ended = seen.what is What.STARTED, _ENDS.get(seen.what)
-    return Trail(
-        seen.worker,
-        seen.delivery,
-        seen.task_sequence,
-        seen.sender,
-        seen.at if is_start else None,
-        seen.at if is_start else None,
-        ended,
-        None if ended is None else seen.at,
-        seen.trace_id,
-        seen.tokens,
-        seen.usd,
-        seen.what is What.DISPATCHED,
-    )
-
-
-def join(one: Trail, other: Trail) -> Trail:
-    """What both know of the same side."""
-    if one == other:
-        return one
-    end = max(one, other, key=_end)
-    return Trail(
-        one.worker,
-        one.delivery,
-        one.task_sequence,
-        max(one.sender, other.sender),
-        earliest(one.started_at, other.started_at),
-        latest(one.last_sign_at, other.last_sign_at),
-        end.ended,
-        end.ended_at,
-        max(one.trace_id or "", other.trace_id or "") or None,
-        max(one.tokens, other.tokens),
-        max(one.usd, other.usd),
-        one.is_dispatched or other.is_dispatched,
-    )
-
-
-def kept(trails: Iterable[Trail]) -> tuple[tuple[Trail, ...], bool]:
-    """Joined by side and in order, without messages whose taker is known; and whether there are more than are kept."""
-    joined: dict[tuple[object, ...], Trail] = {}
-    for trail in trails:
-        before = joined.get(trail[:3])
-        joined[trail[:3]] = trail if before is None else join(before, trail)
-    dispatched = {trail.task_sequence for trail in joined.values() if trail.is_dispatched}
-    taken = {trail.task_sequence for trail in joined.values() if trail.worker}
-    found = [trail for trail in joined.values() if trail.worker or trail.task_sequence not in taken]
-    found = [trail._replace(is_dispatched=True) if trail.task_sequence in dispatched else trail for trail in found]
-    found.sort(key=_order)
-    return tuple(found[:MAX_SIDES]), len(found) > MAX_SIDES
-
-
-def earliest(one: float | None, other: float | None) -> float | None:
-    return other if one is None else one if other is None else min(one, other)
-
-
-def latest(one: float | None, other: float | None) -> float | None:
-    return other if one is None else one if other is None else max(one, other)
-
-
-def _order(trail: Trail) -> tuple[int, int, int, str]:
-    """What an owner dispatched comes first, then who has a result: made-up starts never push those out."""
-    has_result = trail.ended in (Ended.FINISHED, Ended.STOPPED)
-    rank = 0 if trail.is_dispatched else 1 if has_result else 2 if trail.task_sequence else 3
-    return rank, trail.task_sequence, trail.delivery, trail.worker
-
-
-def _end(trail: Trail) -> tuple[int, float]:
-    return _STRENGTH[trail.ended], -(trail.ended_at or 0.0)
-
-
 class Evidence:
     """The cases of the attempts that were seen last, and those that are to be judged."""
 
     def __init__(self, max_attempts: int = MAX_ATTEMPTS) -> None:
         self._max_attempts = max_attempts
         self._cases: OrderedDict[AttemptId, Case] = OrderedDict()  # a dict is slow to find its first again
+        self._noted: OrderedDict[AttemptId, Sighting] = OrderedDict()  # dispatched, and nothing else was seen of them
         self._answers: OrderedDict[str, float] = OrderedDict()
         self._started: dict[str, set[AttemptId]] = {}  # by request, as long as the case is kept
         self.suspects: OrderedDict[AttemptId, None] = OrderedDict()
         self.given_up = 0  # suspects that were never judged
 
     def case(self, key: AttemptId) -> Case:
-        return self._cases.get(key) or Case()
+        noted = self._noted.get(key)
+        return Case((trail_of(noted),)) if noted is not None else self._cases.get(key) or Case()
 
     def answered_at(self, request_id: str) -> float | None:
         return self._answers.get(request_id)
@@ -187,14 +63,19 @@ class Evidence:
         """Whether something of this attempt was seen in its log."""
         case = self._cases.get(key)
         if case is None:
-            return False
+            return key in self._noted
         return any(not trail.worker or trail.ended in (Ended.FINISHED, Ended.STOPPED) for trail in case.trails)
 
     def see(self, seen: Sighting) -> None:
         """Take a sighting in; an attempt that changed and may be a conflict becomes a suspect."""
         key, case = seen.key, self._open(seen.key)
-        if not self._add(case, seen):
-            return
+        noted = self._noted.pop(key, None)
+        if noted is not None and seen.worker and noted.task_sequence == seen.task_sequence:  # by far the most
+            case.trails = (trail_of(seen, is_dispatched=True),)
+        else:
+            is_changed = noted is not None and self._add(case, noted)
+            if not self._add(case, seen) and not is_changed:
+                return
         if seen.what is What.STARTED:
             self._started.setdefault(key.request_id, set()).add(key)
             for _, other in self._of_task(key):
@@ -203,6 +84,16 @@ class Evidence:
             self._succeeded(key, case, seen)
         if len(case.trails) > 1 or (case.success is not None and case.success[1:] not in map(_identity, case.trails)):
             self.suspect(key)
+
+    def see_dispatched(self, seen: Iterable[Sighting]) -> None:
+        """Messages that are noted in a log: nearly all of them are the first that is seen of their attempt."""
+        for sighting in seen:
+            if sighting.key in self._cases or sighting.key in self._noted:
+                self.see(sighting)
+                continue
+            self._noted[sighting.key] = sighting
+            if len(self._noted) > self._max_attempts:
+                self._noted.popitem(last=False)
 
     def see_answer(self, request_id: str, at: float) -> None:
         """The request is answered: the first answer is the one."""
@@ -247,7 +138,7 @@ class Evidence:
         if trail.worker and not trail.task_sequence:  # an older worker does not say which message it had
             trail = _with_message(trail, case.trails)
         before = case.trails, case.has_more
-        if len(case.trails) == 1 and case.trails[0][:3] == trail[:3]:  # by far the most
+        if len(case.trails) == 1 and case.trails[0][:3] == trail[:3]:
             case.trails, has_more = (join(case.trails[0], trail),), False
         else:
             case.trails, has_more = kept((*case.trails, trail))

@@ -20,7 +20,8 @@ from collections.abc import Collection, Iterable
 from itertools import combinations
 from typing import NamedTuple
 
-from muster_coordinator.conflicts.evidence import Case, Trail, earliest, kept
+from muster_coordinator.conflicts.evidence import Case
+from muster_coordinator.conflicts.trails import Trail, earliest, kept
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import Conflict, ConflictKind, Ended, Side, SideId
 

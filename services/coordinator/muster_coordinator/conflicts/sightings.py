@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from muster_bus.tracing.context import TRACEPARENT, is_sampled, parsed
-from muster_coordinator.conflicts.evidence import Sighting, What
+from muster_coordinator.conflicts.trails import Sighting, What
 from muster_coordinator.overview import number, real
 from muster_protocol import headers as h
 from muster_protocol.attempt_id import AttemptId
@@ -16,7 +16,7 @@ def result_seen(
 ) -> Sighting | None:
     """What a worker's result says; None: it is not a worker's, or it names no attempt that can be."""
     worker, task_id, attempt = worker_of(sender), headers.get(h.TASK, ""), number(headers.get(h.ATTEMPT, ""))
-    if not worker or not is_id(request_id) or not is_id(task_id) or attempt < 1:
+    if not worker or attempt < 1 or not is_id(task_id) or not is_id(request_id):
         return None
     status = headers.get(h.STATUS)
     what = What.STOPPED if status == ResultStatus.CANCELLED else What.FINISHED
@@ -40,7 +40,7 @@ def dispatched_seen(request_id: str, sender: str, at: float, entry: Dispatched) 
     """The messages that an owner notes in the log."""
     for stored in entry.attempts:
         key = AttemptId(request_id, stored.task_id, stored.attempt)
-        yield Sighting(key, What.DISPATCHED, at, task_sequence=stored.sequence, sender=sender)
+        yield Sighting(key, What.DISPATCHED, at, "", 0, stored.sequence, sender)
 
 
 def worker_of(sender: str) -> str:

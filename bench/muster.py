@@ -105,4 +105,4 @@ class Muster:
 
 def plan_of(count: int, tag: str = "noop") -> dict[str, Any]:
     """A plan of independent tasks."""
-    return {"tasks": [{"id": f"t{number}", "description": "nothing", "tag": tag} for number in range(count)]}
+    return {"tasks": [{"id": f"t{number}", "description": f"nothing {number}", "tag": tag} for number in range(count)]}

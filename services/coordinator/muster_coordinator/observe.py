@@ -139,7 +139,8 @@ class Observer:
             entry = Dispatched.read(raw.data)
         except Invalid:
             return  # its owner reports it, or it is so large that it lies in the object store
-        self.evidence.see_dispatched(dispatched_seen(request_id, sender, raw.time, entry))
+        for seen in dispatched_seen(request_id, sender, raw.time, entry):
+            self.evidence.see(seen)
 
     def _list_same_work(self, request_id: str, raw: Raw) -> None:
         try:

@@ -9,6 +9,7 @@ from muster_bus.log import RequestLog
 from muster_bus.receive import opened
 from muster_protocol import headers as h
 from muster_protocol import subjects
+from muster_protocol.conflict import Conflict
 from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.messages import Request, Taken
 from muster_supervisor.disposition import report_reuse
@@ -49,10 +50,17 @@ class Intake:
         if run is not None and not h.is_owner((message.headers or {}).get(h.SENDER, "")):
             run.on_control()
 
+    def on_conflict(self, record: Conflict) -> None:
+        """A coordinator writes a record about a request: its answer will count them."""
+        run = self.runs.get(record.request_id)
+        if run is not None:
+            run.owner.may_have_conflicts = True
+
     async def on_reconnect(self) -> None:
-        """Let every run read its control messages: some may have come while the broker was away."""
+        """Let every run read what may have come while the broker was away."""
         for run in self.runs.values():
             run.on_control()
+            run.owner.may_have_conflicts = True
 
     async def _start_run(self, delivery: Delivery) -> Run | None:
         """The run that supervises the request from now on; None if it needs no new one."""

@@ -57,6 +57,7 @@ class Owner:
         self.planning_error = ""  # why there is no plan yet
         self.spent = Usage()  # on plans that were refused: in no log entry, but paid
         self._deadline = delivery.time + (request.deadline_seconds or resources.team.limits.deadline_seconds)
+        self.may_have_conflicts = False  # a coordinator has written a record about the request
         self.conflicts = 0  # that are listed, when the answer is given
         self.publishing: set[str] = set()  # tasks whose message is not stored yet
         self.is_workflow_new = False  # its span was just exported: the first tasks wait until it is out

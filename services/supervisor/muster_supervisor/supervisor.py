@@ -8,6 +8,7 @@ from functools import partial
 from muster_agent.models.port import Model
 from muster_agent.team.schema import Team
 from muster_bus.broker.queues import WAIT_SECONDS, ack_wait_of, longest_deadline, request_queue
+from muster_bus.buckets.conflicts import follow_conflicts
 from muster_bus.connection import Bus
 from muster_bus.pull import Pull
 from muster_protocol import subjects
@@ -41,6 +42,7 @@ class Supervisor:
         resources = Resources(self.bus, self._team, self._model, asyncio.Semaphore(MODEL_SLOTS), lease_seconds)
         intake = self._intake = Intake(resources, await longest_deadline(self.bus, WAIT_SECONDS))
         await self.bus.subscribe(subjects.ALL_CONTROL, intake.on_control)
+        await follow_conflicts(self.bus, intake.on_conflict)
         self.bus.on_reconnect(intake.on_reconnect)
         returned = partial(note_returned, self.bus, team)
         self._pull = Pull(self.bus, queue, STARTING, lease_seconds, intake.take, returned)

@@ -55,7 +55,7 @@ class History:
 
 def has_other_id(task: Task, headers: Mapping[str, str] | None) -> bool:
     """Whether the message is not the one that an owner publishes: then the broker could not tell it from the first."""
-    return (headers or {}).get(h.MESSAGE_ID) != str(task.attempt_id)
+    return (headers or {}).get(h.MESSAGE_ID) != task.message_id
 
 
 def may_be_copy(task: Task, delivery: int, now: float, connected_at: float, ack_wait: float) -> bool:

@@ -179,7 +179,7 @@ class Result(LogEntry):
         """With worker and delivery, so that a second finisher is seen; with the term of an owner who failed it."""
         by_owner = "" if origin.term is None else f".{origin.term}"
         message = f".{self.task_sequence}" if self.task_sequence else ""
-        return f"{self.attempt_id}.{self.worker}.{self.delivery}{message}{by_owner}"
+        return f"{self.request_id}.{self.task_id}.{self.attempt}.{self.worker}.{self.delivery}{message}{by_owner}"
 
     def summary_headers(self) -> dict[str, str]:
         counted = {

@@ -39,5 +39,10 @@ class Task(Message):
     def subject_for(self, origin: Origin) -> str:
         return subjects.tasks(self.tag)
 
+    @property
+    def message_id(self) -> str:
+        """Its attempt's id as text, written out: it is compared for every task that arrives."""
+        return f"{self.request_id}.{self.task_id}.{self.attempt}"
+
     def id_for(self, origin: Origin) -> str:
-        return str(self.attempt_id)
+        return self.message_id

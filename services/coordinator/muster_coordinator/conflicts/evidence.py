@@ -8,7 +8,6 @@ started after a success or an answer, becomes a suspect; `conflicts` judges thos
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ from muster_protocol.conflict import Ended
 MAX_ATTEMPTS = 50_000  # about twenty megabytes; older ones are forgotten first
 MAX_ANSWERS = 10_000
 MAX_SUSPECTS = 10_000
+_QUIET = frozenset({What.DISPATCHED, What.FINISHED, What.SUCCEEDED})
 NEAR_ATTEMPTS = 10  # a task has at most ten; beyond it somebody made the number up
 
 
@@ -46,15 +46,15 @@ class Evidence:
     def __init__(self, max_attempts: int = MAX_ATTEMPTS) -> None:
         self._max_attempts = max_attempts
         self._cases: OrderedDict[AttemptId, Case] = OrderedDict()  # a dict is slow to find its first again
-        self._noted: OrderedDict[AttemptId, Sighting] = OrderedDict()  # dispatched, and nothing else was seen of them
+        self._quiet: OrderedDict[AttemptId, tuple[Sighting, bool]] = OrderedDict()  # all that was seen; if dispatched
         self._answers: OrderedDict[str, float] = OrderedDict()
         self._started: dict[str, set[AttemptId]] = {}  # by request, as long as the case is kept
         self.suspects: OrderedDict[AttemptId, None] = OrderedDict()
         self.given_up = 0  # suspects that were never judged
 
     def case(self, key: AttemptId) -> Case:
-        noted = self._noted.get(key)
-        return Case((trail_of(noted),)) if noted is not None else self._cases.get(key) or Case()
+        quiet = self._quiet.get(key)
+        return _case_of(*quiet) if quiet is not None else self._cases.get(key) or Case()
 
     def answered_at(self, request_id: str) -> float | None:
         return self._answers.get(request_id)
@@ -63,19 +63,16 @@ class Evidence:
         """Whether something of this attempt was seen in its log."""
         case = self._cases.get(key)
         if case is None:
-            return key in self._noted
+            return key in self._quiet  # a message that is noted, or a result
         return any(not trail.worker or trail.ended in (Ended.FINISHED, Ended.STOPPED) for trail in case.trails)
 
     def see(self, seen: Sighting) -> None:
         """Take a sighting in; an attempt that changed and may be a conflict becomes a suspect."""
+        if self._stays_quiet(seen):
+            return
         key, case = seen.key, self._open(seen.key)
-        noted = self._noted.pop(key, None)
-        if noted is not None and seen.worker and noted.task_sequence == seen.task_sequence:  # by far the most
-            case.trails = (trail_of(seen, is_dispatched=True),)
-        else:
-            is_changed = noted is not None and self._add(case, noted)
-            if not self._add(case, seen) and not is_changed:
-                return
+        if not self._add(case, seen):
+            return
         if seen.what is What.STARTED:
             self._started.setdefault(key.request_id, set()).add(key)
             for _, other in self._of_task(key):
@@ -84,16 +81,6 @@ class Evidence:
             self._succeeded(key, case, seen)
         if len(case.trails) > 1 or (case.success is not None and case.success[1:] not in map(_identity, case.trails)):
             self.suspect(key)
-
-    def see_dispatched(self, seen: Iterable[Sighting]) -> None:
-        """Messages that are noted in a log: nearly all of them are the first that is seen of their attempt."""
-        for sighting in seen:
-            if sighting.key in self._cases or sighting.key in self._noted:
-                self.see(sighting)
-                continue
-            self._noted[sighting.key] = sighting
-            if len(self._noted) > self._max_attempts:
-                self._noted.popitem(last=False)
 
     def see_answer(self, request_id: str, at: float) -> None:
         """The request is answered: the first answer is the one."""
@@ -114,12 +101,38 @@ class Evidence:
             self.suspects.popitem(last=False)
             self.given_up += 1
 
+    def _stays_quiet(self, seen: Sighting) -> bool:
+        """Keep a message, or the first result of one, as it is: nearly all attempts come to no more than these two."""
+        key, before = seen.key, self._quiet.get(seen.key)
+        if seen.what not in _QUIET or key in self._cases:
+            return False
+        if before is not None:
+            first = before[0]
+            if first.what is not What.DISPATCHED or first.task_sequence != seen.task_sequence or not seen.worker:
+                return False
+        if seen.what is What.SUCCEEDED and (
+            key.attempt > 1 or self._known(AttemptId(key.request_id, key.task_id, 2)) is not None
+        ):
+            return False  # another attempt may have been started after it
+        self._quiet[key] = (seen, before is not None)
+        if len(self._quiet) > self._max_attempts:
+            self._quiet.popitem(last=False)
+        return True
+
     def _open(self, key: AttemptId) -> Case:
-        case = self._cases.get(key)
+        case = self._known(key)
         if case is None:
-            if len(self._cases) >= self._max_attempts:
-                self._forget(self._cases.popitem(last=False)[0])
             case = self._cases[key] = Case()
+            if len(self._cases) > self._max_attempts:
+                self._forget(self._cases.popitem(last=False)[0])
+        return case
+
+    def _known(self, key: AttemptId) -> Case | None:
+        """The case of an attempt, if anything was seen of it."""
+        quiet = self._quiet.pop(key, None)
+        if quiet is None:
+            return self._cases.get(key)
+        self._cases[key] = case = _case_of(*quiet)
         return case
 
     def _forget(self, key: AttemptId) -> None:
@@ -159,14 +172,20 @@ class Evidence:
         request_id, task_id, attempt = key
         for number in range(max(1, attempt - NEAR_ATTEMPTS), attempt):
             other = AttemptId(request_id, task_id, number)
-            if (case := self._cases.get(other)) is not None:
+            if (case := self._known(other)) is not None:
                 found.append((other, case))
         for number in range(attempt + 1, attempt + 1 + NEAR_ATTEMPTS):
             other = AttemptId(request_id, task_id, number)
-            if (case := self._cases.get(other)) is None:
+            if (case := self._known(other)) is None:
                 break
             found.append((other, case))
         return found
+
+
+def _case_of(seen: Sighting, is_dispatched: bool) -> Case:
+    is_success = seen.what is What.SUCCEEDED
+    success = Success(seen.at, seen.task_sequence, seen.delivery, seen.worker) if is_success else None
+    return Case((trail_of(seen, is_dispatched=is_dispatched),), success=success)
 
 
 def _with_message(trail: Trail, known: tuple[Trail, ...]) -> Trail:

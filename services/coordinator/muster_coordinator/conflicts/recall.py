@@ -65,7 +65,8 @@ class Recall:
             case Answer() if state.answer is body:
                 self._evidence.see_answer(state.request_id, entry.time)
             case Dispatched() if is_owner(sender):
-                self._evidence.see_dispatched(dispatched_seen(state.request_id, sender, entry.time, body))
+                for sighting in dispatched_seen(state.request_id, sender, entry.time, body):
+                    self._evidence.see(sighting)
             case Result() if not is_owner(sender):
                 headers = body.summary_headers()
                 is_counted = state.is_counted(body)

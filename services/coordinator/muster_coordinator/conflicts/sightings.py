@@ -16,7 +16,7 @@ def result_seen(
 ) -> Sighting | None:
     """What a worker's result says; None: it is not a worker's, or it names no attempt that can be."""
     worker, task_id, attempt = worker_of(sender), headers.get(h.TASK, ""), number(headers.get(h.ATTEMPT, ""))
-    if not worker or attempt < 1 or not is_id(task_id) or not is_id(request_id):
+    if not worker or attempt < 1 or not is_id(task_id):
         return None
     status = headers.get(h.STATUS)
     what = What.STOPPED if status == ResultStatus.CANCELLED else What.FINISHED

@@ -120,8 +120,11 @@ async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
 
 
 async def _count_conflicts(owner: Owner) -> None:
-    """How many are listed by now; a broker that does not answer at once must not delay the answer."""
-    if owner.state.plan_entry is None:
+    """How many are listed by now; a broker that does not answer at once must not delay the answer.
+
+    Read only if there may be one: somebody wrote a record while we had the request, or another owner had it before.
+    """
+    if not owner.may_have_conflicts and owner.delivery.number == 1:
         return
     within = min(COUNT_SECONDS, owner.deadline - owner.now() - WRITE_SECONDS)
     owner.conflicts = await count_of_request(owner.bus, owner.request_id, within) if within > 0 else 0

@@ -167,7 +167,8 @@ class RunningAttempt:
     def _announce(self, not_before: float = 0.0, *, is_again: bool = False) -> None:
         self.start_announced = True
         role = self._resources.executor.role_of(self.task.tag)
-        at = max(not_before, self._resources.bus.clock.now())
+        since_start = 0.0 if is_again or not_before else time.monotonic() - self.begun_at  # it may have hung meanwhile
+        at = max(not_before, self._resources.bus.clock.now() - since_start)
         self._resources.events.started(self.task, self.begun, role, at, is_again=is_again)
 
     async def _settle_unrun(self, verdict: Verdict) -> None:

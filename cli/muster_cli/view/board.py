@@ -1,6 +1,5 @@
 """What is known about one request while it runs: its log, folded, and which worker has which task. Pure."""
 
-import re
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import assert_never
@@ -13,7 +12,6 @@ from muster_protocol.messages import (
     Decision,
     Dispatched,
     Event,
-    Failure,
     HandedBack,
     PlanRecorded,
     Progress,
@@ -27,11 +25,9 @@ from muster_protocol.messages import (
     ToolUsed,
 )
 from muster_protocol.plan import ordered
-from muster_protocol.status import Seen
+from muster_protocol.status import Seen, failure_text
 
 PROGRESS_SECONDS = 1.0  # a role may report every step: of each task one line in this time
-FRAME = re.compile(r'File "([^"]+)", line (\d+)')
-LIBRARIES = ("/site-packages/", "/lib/python")  # a frame of the role itself is more useful
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,21 +145,6 @@ class Board:
             return News(NewsKind.DONE, f"{result.task_id}  {result.seconds:.1f} s by {name_of(result.worker)}")
         reason = failure_text(result.error) if result.error else "no reason given"
         return News(NewsKind.FAILED, f"{result.task_id}  attempt {result.attempt} {result.status.value}: {reason}")
-
-
-def failure_text(failure: Failure) -> str:
-    """Why an attempt failed and where, on one line: `ConnectionError: no route (roles.py:12)`."""
-    return f"{_line(failure.message)}{place_of(failure.stack)}"
-
-
-def place_of(stack: str | None) -> str:
-    """The file and line of a failure, ` (roles.py:12)`; nothing without a stack."""
-    frames = FRAME.findall(stack or "")
-    own = [frame for frame in frames if not any(library in frame[0] for library in LIBRARIES)]
-    if not frames:
-        return ""
-    path, line = (own or frames)[-1]
-    return f" ({path.rpartition('/')[2]}:{line})"
 
 
 def _line(text: str) -> str:

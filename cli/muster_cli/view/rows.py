@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from muster_cli.view.bars import Ink, Part
-from muster_cli.view.board import name_of, place_of
+from muster_cli.view.board import name_of
 from muster_cli.view.plain import plain
 from muster_client.timeline import Step, StepStatus, Timeline, What
+from muster_protocol.status import place_of
 
 MARKS: Mapping[StepStatus, tuple[str, str]] = {
     StepStatus.OPEN: ("◐", "cyan"),

@@ -95,13 +95,17 @@ def _task_reason(state: RequestState, task: TaskState, seen: Seen) -> str:
 
 def failure_text(failure: Failure) -> str:
     """Why an attempt failed and where, on one line: `ConnectionError: no route (roles.py:12)`."""
-    text = " ".join(failure.message.split())[:MAX_REASON]
-    frames: list[tuple[str, str]] = _FRAME.findall(failure.stack or "")
+    return f"{' '.join(failure.message.split())[:MAX_REASON]}{place_of(failure.stack)}"
+
+
+def place_of(stack: str | None) -> str:
+    """The file and line of a failure, ` (roles.py:12)`; nothing without a stack."""
+    frames: list[tuple[str, str]] = _FRAME.findall(stack or "")
     if not frames:
-        return text
+        return ""
     own = [frame for frame in frames if not any(library in frame[0] for library in _LIBRARIES)]
     path, line = (own or frames)[-1]
-    return f"{text} ({path.rpartition('/')[2]}:{line})"
+    return f" ({path.rpartition('/')[2]}:{line})"
 
 
 def unserved_tag(spec: TaskSpec, live_tags: Collection[str]) -> str | None:

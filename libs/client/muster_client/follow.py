@@ -51,7 +51,7 @@ class Following:
     ) -> None:
         self._bus = bus
         self._request_id = request_id
-        self._kinds = frozenset(kinds)
+        self._unwanted = LOG_KINDS.keys() - kinds  # left out as they come: most entries are results
         self._has_events = has_events
         self._is_known = is_known
         self._tail = Tail(bus, request_id, self._take)
@@ -102,22 +102,22 @@ class Following:
             self._tail.mark_gap()
 
     async def _entry(self, raw: Raw) -> Entry | None:
-        kind = raw.headers.get(h.KIND, "")
-        if kind in LOG_KINDS and kind not in self._kinds:
-            return None
         try:
             return entry_of(raw, await opened(self._bus, raw, LOG_KINDS, self._request_id))
         except Invalid:
             return None  # the gate has reported it
 
     def _take(self, raw: Raw) -> bool:
+        if raw.headers.get(h.KIND) in self._unwanted:
+            return True
         if len(self._waiting) >= MAX_WAITING:
             return False
         self._waiting.append(raw)
         return True
 
     async def _add(self, raw: Raw) -> None:
-        self._waiting.append(raw)
+        if raw.headers.get(h.KIND) not in self._unwanted:
+            self._waiting.append(raw)
 
     def _on_event(self, message: Incoming) -> None:
         if len(self._waiting) >= MAX_WAITING:

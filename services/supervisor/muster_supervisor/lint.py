@@ -147,15 +147,17 @@ def same_work(plan: Plan) -> list[tuple[str, ...]]:
 
     Copies of a broadcast are meant to be the same, and so are the tasks of which a plan selects the best.
     """
+    texts = [" ".join(_WORD.findall(task.description.lower())) or task.description for task in plan.tasks]
+    if len(set(texts)) == len(texts):
+        return []
     needed = {need for task in plan.tasks for need in task.dependencies}
     is_select = plan.aggregation == "select"
     groups: dict[tuple[object, ...], list[str]] = {}
-    for task in plan.tasks:
+    for task, text in zip(plan.tasks, texts, strict=True):
         if task.broadcast or (is_select and task.id not in needed):
             continue
-        words = " ".join(_WORD.findall(task.description.lower()))
         tags = (task.tag, frozenset(task.match_all), frozenset(task.match_some))
-        groups.setdefault((words or task.description, tags, frozenset(task.dependencies)), []).append(task.id)
+        groups.setdefault((text, tags, frozenset(task.dependencies)), []).append(task.id)
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 

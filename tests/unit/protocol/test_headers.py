@@ -57,16 +57,15 @@ def test_a_result_can_be_counted_by_its_headers_alone():
 
     found = headers_of(body, WORKER)
 
-    counted = {name: found[name] for name in ("task", "attempt", "status", "worker", "delivery", "seconds")}
+    counted = {name: found[name] for name in ("task", "attempt", "status", "delivery", "seconds")}
     assert counted == {
         "task": "t",
         "attempt": "2",
         "status": "done",
-        "worker": "w1",
         "delivery": "1",
         "seconds": "1.0",
     }
-    assert (found["tokens"], found["usd"], found["role"]) == ("7", "0.500000", "work")
+    assert (found["tokens"], found["usd"], found["sender"]) == ("7", "0.500000", "worker/w1/math")
     assert "term" not in found
 
 

@@ -162,7 +162,15 @@ class FastParser(Parser):
                 self._missing = stop + 2 - len(data)
                 break
             at = stop + 2
-            await self._dispatch(sid, words, data[start:begin], data[begin:stop])
+            head, listener = data[start:begin], self._listeners.get(sid)
+            if listener is None or not head.startswith(PLAIN):
+                await self._dispatch(sid, words, head, data[begin:stop])
+                continue
+            reply = words[3].decode() if len(words) > 5 else ""
+            try:
+                listener(Incoming(words[1].decode(), reply, data[begin:stop], header_lines(head[len(PLAIN) :])))
+            except Exception as error:  # noqa: BLE001 - one message must not stop the next
+                await self._wire.listener_failed(error)
         self._parts = [data[at:]]
 
     async def _dispatch(self, sid: int, words: list[bytes], head: bytes, body: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import Conflict, ConflictKind, SideId
@@ -46,12 +47,12 @@ class Started(AttemptEvent):
 
     def summary_headers(self) -> dict[str, str]:
         return {
-            "task": self.task_id,
-            "attempt": str(self.attempt),
-            "worker": self.worker,
-            "role": self.role,
-            "delivery": str(self.delivery),
-            "task-sequence": str(self.task_sequence),
+            h.TASK: self.task_id,
+            h.ATTEMPT: str(self.attempt),
+            h.WORKER: self.worker,
+            h.ROLE: self.role,
+            h.DELIVERY: str(self.delivery),
+            h.TASK_SEQUENCE: str(self.task_sequence),
         }
 
 

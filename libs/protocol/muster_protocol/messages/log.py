@@ -186,13 +186,11 @@ class Result(LogEntry):
             h.TASK: self.task_id,
             h.ATTEMPT: str(self.attempt),
             h.STATUS: self.status.value,
-            h.WORKER: self.worker,
-            h.ROLE: self.role,
             h.DELIVERY: str(self.delivery),
             h.SECONDS: str(self.seconds),
         }
         if self.task_sequence:
-            counted["task-sequence"] = str(self.task_sequence)
+            counted[h.TASK_SEQUENCE] = str(self.task_sequence)
         if self.usage.model_calls:  # absent means that nothing was spent
             counted[h.TOKENS] = str(self.usage.tokens)
             counted[h.USD] = f"{self.usage.usd:.6f}"

@@ -21,8 +21,9 @@ class FunctionRunner:
         self._is_async = inspect.iscoroutinefunction(self._handler)
 
     async def run(self, task: Task, ctx: Context, _meter: Meter) -> Output:
-        own = ctx if self._is_async else replace(ctx, progress=_from_thread(ctx.progress))
-        return await call(self._handler, task, own)
+        if self._is_async:
+            return await self._handler(task, ctx)
+        return await call(self._handler, task, replace(ctx, progress=_from_thread(ctx.progress)))
 
 
 def _from_thread(progress: Callable[[str], None]) -> Callable[[str], None]:

@@ -164,7 +164,7 @@ def test_without_a_key_auto_is_offline_with_a_notice_and_claude_is_an_error():
     assert "no ANTHROPIC_API_KEY" in model.notice
     with pytest.raises(KeyRefused, match="ANTHROPIC_API_KEY"):
         choose_model("claude-opus-5-5", {})
-    with pytest.raises(Invalid, match="known: auto, offline"):
+    with pytest.raises(Invalid, match="known: auto, claude-…, offline"):
         choose_model("gpt", {})
     with pytest.raises(Misconfigured, match="ANTHROPIC_API_KEY_FILE"):
         api_key({"ANTHROPIC_API_KEY_FILE": "/not/there"})

@@ -23,7 +23,7 @@ def read_source(text: str) -> Source:
     loader = yaml.SafeLoader("")
     try:
         loader = yaml.SafeLoader(text)
-        node = cast("yaml.Node | None", loader.get_single_node())
+        node = loader.get_single_node()
         raw = cast("object", loader.construct_document(node)) if node is not None else None
     except yaml.MarkedYAMLError as error:
         source.mistakes.append(_not_yaml(error))

@@ -15,6 +15,7 @@ COMMANDS: dict[str, str] = {
     "conflicts": "muster_cli.commands.conflicts:conflicts",
     "cancel": "muster_cli.commands.cancel:cancel",
     "reset": "muster_cli.commands.reset:reset",
+    "check": "muster_cli.commands.check:check",
     "provision": "muster_cli.commands.provision:provision",
     "supervisor": "muster_cli.commands.services:supervisor",
     "worker": "muster_cli.commands.services:worker",

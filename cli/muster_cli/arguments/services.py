@@ -1,4 +1,4 @@
-"""The arguments of `provision` and of the services, which name their own in their `__main__`."""
+"""The arguments of `check`, `provision` and of the services, which name their own in their `__main__`."""
 
 import muster_coordinator.__main__ as coordinator
 import muster_supervisor.__main__ as supervisor
@@ -8,6 +8,11 @@ from muster_cli.arguments.command import AddParser, add_command, add_json
 
 
 def add_commands(add_parser: AddParser) -> None:
+    check = add_command(add_parser, "check", "say everything that is wrong in a team file; start nothing")
+    check.add_argument(
+        "file", nargs="?", metavar="FILE", help="default: MUSTER_TEAM, else ./team.yaml, else the sample"
+    )
+    add_json(check)
     provision = add_command(
         add_parser, "provision", "make the streams, consumers and buckets of a team; again changes nothing"
     )

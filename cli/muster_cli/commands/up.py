@@ -10,6 +10,7 @@ from pathlib import Path
 
 from muster_agent.team.file import load_team
 from muster_agent.team.lookup import find_team_file
+from muster_agent.team.role_code import role_code
 from muster_agent.team.schema import Team
 from muster_bus.background import supervised
 from muster_bus.broker import topology
@@ -40,7 +41,7 @@ LOOK_SECONDS = 0.2  # how soon a dead broker is noticed
 
 async def up(given: Namespace, settings: Settings) -> int:
     began = time.monotonic()
-    team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()))
+    team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()), role_code())
     with Lock(FOLDER, "muster up"):
         set_up_logging("muster", "up", settings.log)
         server = await _start_broker(FOLDER.resolve() / "nats", given.port)

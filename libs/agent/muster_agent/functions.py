@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from muster_protocol.errors import Invalid
+from muster_protocol.fields import nearest
 from muster_protocol.messages import Output
 
 
@@ -41,13 +42,33 @@ def load_function(path: str, folder: Path) -> Callable[..., Any]:
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
-        raise Invalid(f"cannot import {module_name!r}: {error}", path) from error
+        place = "; it is looked for beside the team file and among what is installed here"
+        raise Invalid(f"cannot import {module_name!r}: {error}{place}", path) from error
     except (Exception, SystemExit) as error:  # importing a module runs its code, which may raise anything
         raise Invalid(f"cannot import {module_name!r}: {type(error).__name__}: {error}", path) from error
     function = getattr(module, name, None)
     if not callable(function):
-        raise Invalid(f"{module_name!r} has no function {name!r}", path)
+        own = [each for each, value in vars(module).items() if inspect.isfunction(value) and not each.startswith("_")]
+        raise Invalid(f"{module_name!r} has no function {name!r}{nearest(name, own) if own else ''}", path)
     return function
+
+
+def load_handler(path: str, folder: Path) -> Callable[..., Any]:
+    """The function of a role; one that cannot be called as `handler(task, ctx)`, or returns no output, is refused."""
+    handler = load_function(path, folder)
+    if inspect.isclass(handler):
+        raise Invalid("is a class; a role is a function handler(task, ctx)", path)
+    if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
+        raise Invalid("yields; a role's function returns its output once", path)
+    try:
+        signature = inspect.signature(handler)
+    except ValueError:  # a function that is not written in Python does not always tell
+        return handler
+    try:
+        signature.bind("task", "ctx")
+    except TypeError:
+        raise Invalid(f"takes {signature}; a role's function takes (task, ctx)", path) from None
+    return handler
 
 
 async def call(function: Callable[..., Any], *arguments: object, **named: object) -> Any:

@@ -4,31 +4,64 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from muster_agent.budget import Meter, within_budget
 from muster_agent.errors import Unfinished
-from muster_agent.models.port import Ask, Model, Reply, ToolCall, ToolOutput, Turn, WorkBrief, require_complete
+from muster_agent.models.port import (
+    MAX_TOKENS,
+    MAX_TURNS,
+    Ask,
+    Model,
+    Reply,
+    ToolCall,
+    ToolOutput,
+    Turn,
+    WorkBrief,
+    require_complete,
+)
 from muster_agent.models.retry import ask_with_retry
 from muster_agent.spans import execute_tool, used
 from muster_agent.tools.tool import Tool, error_text
 from muster_protocol.errors import error_class_of
 
-MAX_TURNS = 10  # a model that needs more repeats itself
 MAX_CONTENT = 2000  # characters of a call's arguments, and of its output, that the result records
 MAX_WITH_CONTENT = 100  # calls that are recorded with both; of further ones only what happened
 ToolUsed = Callable[[str, float, str | None], None]
 
 
-async def work(model: Model, brief: WorkBrief, tools: Mapping[str, Tool], meter: Meter, tool_used: ToolUsed) -> str:
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The most tokens of one reply, and the most replies for one task."""
+
+    max_tokens: int = MAX_TOKENS
+    max_turns: int = MAX_TURNS
+
+
+USUAL = Bounds()
+
+
+async def work(
+    model: Model,
+    brief: WorkBrief,
+    tools: Mapping[str, Tool],
+    meter: Meter,
+    tool_used: ToolUsed,
+    bounds: Bounds = USUAL,
+) -> str:
     """The model's answer. The meter has what it cost, also when this raises."""
-    ask = Ask(brief, tools=tuple(tool.spec for tool in tools.values()))
-    for _ in range(MAX_TURNS):
+    ask = Ask(brief, tools=tuple(tool.spec for tool in tools.values()), max_tokens=bounds.max_tokens)
+    for turn in range(1, bounds.max_turns + 1):
+        ask = replace(ask, is_last=turn == bounds.max_turns)
         reply = await ask_with_retry(model, within_budget(ask, model, meter.usage, meter.limit))
         meter.usage += reply.usage
         if not require_complete(reply).tool_calls:
             return reply.text
-        ask = ask.after(await _turn(reply, tools, meter, tool_used))
-    raise Unfinished(f"no answer after {MAX_TURNS} turns of tool calls; the task may be too large for one worker")
+        if not ask.is_last:
+            ask = ask.after(await _turn(reply, tools, meter, tool_used))
+    raise Unfinished(
+        f"no answer after {bounds.max_turns} turns of tool calls; raise the role's max_turns, or split the task"
+    )
 
 
 async def _turn(reply: Reply, tools: Mapping[str, Tool], meter: Meter, tool_used: ToolUsed) -> Turn:

@@ -104,7 +104,7 @@ class MessagesServer:
                 return "an assistant block was changed or made up"
             asked = [block["id"] for block in turn["content"] if block["type"] == "tool_use"]
             answers = [b.get("tool_use_id") for b in (following or {"content": []})["content"]]
-            if asked != answers:
+            if asked != answers[: len(asked)] or any(answers[len(asked) :]):  # text may follow, but not come first
                 return f"tool_use ids {asked} were answered by {answers}"
         return ""
 

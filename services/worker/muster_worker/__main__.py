@@ -35,9 +35,10 @@ async def serve(given: Namespace, settings: "Settings") -> int:
 
     from muster_agent.team.file import load_team
     from muster_agent.team.lookup import find_team_file
+    from muster_agent.team.role_code import role_code
     from muster_bus.process.service import run_service
 
-    team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()))
+    team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()), role_code(given.role))
     roles = given.role or [role.name for role in team.roles]
     for role in roles:
         team.role(role)  # an unknown name is an error before anything starts

@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from muster_agent.budget import Limit, Meter
-from muster_agent.errors import BadOutput, KeyRefused, ModelAway, OutOfBudget, Refused
-from muster_agent.loop import work
+from muster_agent.errors import BadOutput, KeyRefused, ModelAway, OutOfBudget, Refused, Unfinished
+from muster_agent.functions import Context
+from muster_agent.loop import Bounds, work
 from muster_agent.models.choose import choose_model
 from muster_agent.models.claude import Claude
 from muster_agent.models.port import Ask, PlanBrief, Price, RefineBrief, RoleCard, WorkBrief, require_complete
@@ -24,6 +26,9 @@ from muster_testing.messages_server import (
     thinking,
     tool_use,
 )
+from muster_worker.executor import Executor
+from tests.guards import guards
+from tests.unit.agent.teams import task, team
 
 ROLES = (RoleCard("researcher", ("researcher", "research"), "Finds facts"),)
 PLAN = '{"goal": "g", "tasks": [{"id": "a", "description": "find x", "tag": "research", "dependencies": []}]}'
@@ -168,3 +173,77 @@ async def test_choose_model_reaches_the_server_named_in_the_environment():
         assert (await model.ask(refine())).text == "a better description"
         assert isinstance(model, Claude)
         await model.close()
+
+
+@guards("libs/agent/muster_agent/models/claude.py", 'messages[-1]["content"].append', rule="I10")
+@guards("libs/agent/muster_agent/models/claude.py", 'options["tool_choice"] = {"type": "none"}', rule="I10")
+async def test_the_last_turn_is_told_that_it_is_the_last_and_gets_no_tools():
+    script = (message(tool_use("t1", "double", number=4), stop="tool_use"), message(text("eight")))
+    async with claude(*script) as (model, server):
+        bounds = Bounds(max_tokens=300, max_turns=2)
+        answer = await work(model, WorkBrief("double it"), {"double": tool_of(double)}, Meter(), ignore, bounds)
+
+    assert answer == "eight"
+    assert [request["max_tokens"] for request in server.requests] == [300, 300]
+    first, last = server.requests
+    assert "tool_choice" not in first
+    assert last["tool_choice"] == {"type": "none"}
+    assert last["tools"] == first["tools"]
+    assert [block["type"] for block in last["messages"][-1]["content"]] == ["tool_result", "text"]
+    assert "This is your last turn" in last["messages"][-1]["content"][-1]["text"]
+    assert "last turn" not in str(first["messages"])
+
+
+@guards("libs/agent/muster_agent/loop.py", "if not ask.is_last:", rule="I10", replace="if True:")
+async def test_a_model_that_calls_tools_in_its_only_turn_is_unfinished_and_no_tool_is_run():
+    used: list[str] = []
+
+    def note(name: str, _seconds: float, _error: str | None) -> None:
+        used.append(name)
+
+    async with claude(message(tool_use("t1", "double", number=4), stop="tool_use")) as (model, server):
+        with pytest.raises(Unfinished, match="no answer after 1 turns of tool calls; raise the role's max_turns"):
+            await work(
+                model,
+                WorkBrief("double it"),
+                {"double": tool_of(double)},
+                Meter(),
+                note,
+                Bounds(max_turns=1),
+            )
+
+    assert used == []
+    assert "This is your last turn" in str(server.requests[0]["messages"])
+
+
+@pytest.mark.parametrize("blocks", [(), (text(""),), (text(" \n"),), (thinking("hm"),)])
+@guards("libs/agent/muster_agent/models/port.py", "if not reply.tool_calls and not reply.text.strip():", rule="I10")
+async def test_an_empty_reply_is_bad_output_and_is_charged(blocks: tuple[dict[str, Any], ...]):
+    meter = Meter()
+    async with claude(message(*blocks)) as (model, _):
+        with pytest.raises(BadOutput, match="reply is empty") as caught:
+            await work(model, WorkBrief("write"), {}, meter, ignore)
+
+    assert caught.value.error_class == "bad_output"
+    assert meter.usage.tokens == 120
+
+
+async def test_a_role_s_bounds_in_the_team_file_reach_the_model():
+    script = (message(tool_use("t1", "calculate", expression="1+1"), stop="tool_use"), message(text("2")))
+    async with running_messages_server(*script) as server:
+        role = {"name": "a", "model": "claude-sonnet-5-5", "tools": ["calculate"], "max_tokens": 700, "max_turns": 2}
+        executor = Executor(team(role), server.environment)
+        outcome = await executor.run(task("a", "add"), Context({}))
+
+    assert outcome.output == "2"
+    assert [request["max_tokens"] for request in server.requests] == [700, 700]
+    assert "tool_choice" in server.requests[1]
+
+
+async def test_the_offline_model_answers_in_its_last_turn():
+    found = team({"name": "a", "model": "offline", "tools": ["format_document"], "max_turns": 1})
+
+    outcome = await Executor(found, {}).run(task("a", "write"), Context({}))
+
+    assert outcome.error is None
+    assert outcome.tool_calls == ()

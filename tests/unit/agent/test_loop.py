@@ -6,9 +6,20 @@ import pytest
 
 from muster_agent.budget import Limit, Meter, within_budget
 from muster_agent.errors import KeyRefused, ModelAway, OutOfBudget, Unfinished
-from muster_agent.loop import MAX_CONTENT, MAX_TURNS, MAX_WITH_CONTENT, work
+from muster_agent.loop import MAX_CONTENT, MAX_WITH_CONTENT, work
 from muster_agent.models.choose import api_key, choose_model
-from muster_agent.models.port import NOTHING, Ask, ComposeBrief, PlanBrief, Price, Reply, RoleCard, ToolCall, WorkBrief
+from muster_agent.models.port import (
+    MAX_TURNS,
+    NOTHING,
+    Ask,
+    ComposeBrief,
+    PlanBrief,
+    Price,
+    Reply,
+    RoleCard,
+    ToolCall,
+    WorkBrief,
+)
 from muster_agent.models.prompts import prompt
 from muster_agent.models.retry import ask_with_retry
 from muster_agent.models.scripted import Scripted
@@ -164,7 +175,7 @@ def test_without_a_key_auto_is_offline_with_a_notice_and_claude_is_an_error():
     assert "no ANTHROPIC_API_KEY" in model.notice
     with pytest.raises(KeyRefused, match="ANTHROPIC_API_KEY"):
         choose_model("claude-opus-5-5", {})
-    with pytest.raises(Invalid, match="known: auto, offline"):
+    with pytest.raises(Invalid, match="known: auto, claude-…, offline"):
         choose_model("gpt", {})
     with pytest.raises(Misconfigured, match="ANTHROPIC_API_KEY_FILE"):
         api_key({"ANTHROPIC_API_KEY_FILE": "/not/there"})

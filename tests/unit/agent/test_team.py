@@ -1,8 +1,6 @@
 """Reading a team file, and the errors for what is wrong in it."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -38,36 +36,6 @@ def test_limits_that_are_not_set_have_defaults():
 
     assert (limits.in_flight, limits.deadline_seconds) == (32, 600)
     assert (limits.task_timeout_seconds, limits.max_attempts) == (300, 3)
-
-
-@pytest.mark.parametrize(
-    ("raw", "where", "reason"),
-    [
-        ({"rolez": 1}, "rolez", "did you mean 'roles'"),
-        ({"limits": {"inflight": 1}}, "limits.inflight", "did you mean 'in_flight'"),
-        ({"supervisor": {"modle": "x"}}, "supervisor.modle", "did you mean 'model'"),
-        ({"roles": [{"name": "a", "toolz": ["x"]}]}, "roles.0.toolz", "did you mean 'tools'"),
-        ({"roles": [{"name": "a", "run": "m:f", "tools": ["x"]}]}, "roles.0.tools", "unknown key"),
-        ({"roles": [{"name": "a", "tools": ["calculator"]}]}, "roles.0.tools", "did you mean 'calculate'"),
-        ({"roles": [{"name": "a", "run": "no colon"}]}, "roles.0.run", "pattern"),
-        ({"roles": [{"name": "a b"}]}, "roles.0.name", "pattern"),
-        ({"roles": [{"name": "a"}, {"name": "a"}]}, "roles.1.name", "second role"),
-        ({"roles": [{"name": "a", "tools": ["search_corpus"]}]}, "roles.0.tools", "corpus"),
-        ({"roles": [{"name": "a"}], "corpus": "nowhere"}, "corpus", "not a folder"),
-        ({"roles": ()}, "roles", "at least 1"),
-        ({"prices": {"m": {"input": 1, "out": 2}}}, "prices.m.out", "output"),
-        ({"folder": "x"}, "", "unknown key 'folder'"),
-    ],
-)
-def test_a_mistake_is_an_error_with_its_path(tmp_path: Path, raw: dict[str, Any], where: str, reason: str):
-    file = tmp_path / "team.yaml"
-    file.write_text(json.dumps({"team": "t", "roles": [{"name": "ok"}]} | raw))
-
-    with pytest.raises(Invalid, match=reason) as caught:
-        load_team(file)
-
-    assert caught.value.where.endswith(where)
-    assert str(file) in str(caught.value)
 
 
 @pytest.mark.parametrize("content", ["- a list", "{", ""])

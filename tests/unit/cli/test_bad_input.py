@@ -1,5 +1,6 @@
 """Wrong input or a wrong environment is one line that names what is wrong and what to do."""
 
+import json
 import socket
 import subprocess
 import sys
@@ -29,7 +30,7 @@ def test_bad_input_is_named(alone: Here):
         (["submit", "--request", "list.json"], "--request: list.json holds list, not a JSON object"),
         (["submit", "--plan", "team.yaml"], "--plan: team.yaml is not JSON"),
         (["submit", "--plan", "odd.json"], "plan.tasks.0.dependancies: no such field; did you mean 'dependencies'?"),
-        (["up", "--team", "broken.yaml"], "broken:x: cannot import 'broken': SyntaxError: invalid syntax"),
+        (["up", "--team", "broken.yaml"], "broken.yaml:2: roles.0.run (r): broken:x: cannot import 'broken': Syn"),
         (["submit", "--request", "poor.json", "--budget-tokens", "5"], "budget: "),
         (["ask", " "], "text is empty"),
         (["up", "--team", "missing.yaml"], "--team: there is no team file missing.yaml"),
@@ -128,3 +129,45 @@ def test_a_role_that_cannot_be_imported_stops_up_before_it_is_up(alone: Here):
     assert ran.returncode == 2
     assert "'roles' has no function" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_check_says_all_mistakes_and_starts_nothing_and_the_services_say_the_same(alone: Here):
+    (alone.folder / "loud.py").write_text("print('imported')\ndef one(task): return 1\n")
+    (alone.folder / "bad.yaml").write_text(
+        "team: t\nroles:\n- {name: r, run: 'loud:one'}\n- {name: s, model: gpt-9}\nlimits: {deadline_seconds: .inf}\n"
+    )
+    of_the_file = [
+        "bad.yaml:4: roles.1.model (s): unknown model 'gpt-9'; known: auto, claude-…, offline",
+        "bad.yaml:5: limits.deadline_seconds: needs a finite number, not .inf",
+    ]
+    of_the_code = "bad.yaml:3: roles.0.run (r): loud:one: takes (task); a role's function takes (task, ctx)"
+
+    ran = alone.run("check", "bad.yaml")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.splitlines() == ["imported", "muster: 3 mistakes in bad.yaml:", of_the_code, *of_the_file]
+    mistakes = json.loads(alone.run("check", "bad.yaml", "--json").stdout)["mistakes"]
+    assert [(m["line"], m["path"], m["role"]) for m in mistakes] == [
+        (3, "roles.0.run", "r"),
+        (4, "roles.1.model", "s"),
+        (5, "limits.deadline_seconds", None),
+    ]
+    for word, said in (
+        ("up", [of_the_code, *of_the_file]),
+        ("worker", [of_the_code, *of_the_file]),
+        ("supervisor", of_the_file),
+        ("provision", of_the_file),
+    ):
+        ran = alone.run(word, "--team", "bad.yaml")
+        assert ran.returncode == 2
+        assert ran.stderr.replace(f"{alone.folder}/", "").splitlines()[-len(said) :] == said
+    assert not (alone.folder / ".muster").exists()
+
+
+def test_check_says_that_a_team_file_is_fine(alone: Here):
+    (alone.folder / "fine.yaml").write_text("team: t\nroles: [{name: r}]\n")
+
+    ran = alone.run("check", MUSTER_TEAM="fine.yaml")
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.endswith("fine.yaml is fine: team t, roles r\n")
+    assert json.loads(alone.run("check", "fine.yaml", "--json").stdout)["mistakes"] == []

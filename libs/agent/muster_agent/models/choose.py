@@ -6,8 +6,10 @@ from pathlib import Path
 from muster_agent.errors import KeyRefused
 from muster_agent.models.port import Model, Price
 from muster_protocol.errors import Invalid, Misconfigured
+from muster_protocol.fields import nearest
 
 DEFAULT_CLAUDE = "claude-sonnet-5-5"  # what `auto` means when there is a key
+KNOWN_MODELS = ("auto", "offline", "claude-…")
 
 
 def choose_model(
@@ -25,12 +27,21 @@ def choose_model(
             )
         case "auto":
             return _claude(DEFAULT_CLAUDE, key, env, prices or {})
-        case _ if name.startswith("claude-"):
+        case _:
+            try:
+                check_model_name(name)
+            except ValueError as error:
+                raise Invalid(str(error), "model") from None
             if not key:
                 raise KeyRefused(f"model {name} needs ANTHROPIC_API_KEY (or ANTHROPIC_API_KEY_FILE); or use offline")
             return _claude(name, key, env, prices or {})
-        case _:
-            raise Invalid(f"unknown model {name!r}; known: auto, offline, claude-…", "model")
+
+
+def check_model_name(name: str) -> str:
+    """The name if `choose_model` knows what it stands for."""
+    if name not in ("auto", "offline") and not name.startswith("claude-"):
+        raise ValueError(f"unknown model {name!r}{nearest(name, KNOWN_MODELS)}")
+    return name
 
 
 def api_key(env: Mapping[str, str]) -> str:

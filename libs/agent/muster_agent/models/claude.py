@@ -9,7 +9,7 @@ from anthropic.types import Message
 
 from muster_agent.errors import KeyRefused, ModelAway
 from muster_agent.models.port import Ask, PlanBrief, Price, Reply, Stop, ToolCall, Turn
-from muster_agent.models.prompts import PlanDraft, data, prompt
+from muster_agent.models.prompts import LAST_TURN, PlanDraft, data, prompt
 from muster_protocol.errors import MusterError, Terminal
 from muster_protocol.messages import Usage
 
@@ -46,6 +46,8 @@ class Claude:
                 {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}
                 for tool in ask.tools
             ]
+            if ask.is_last:  # they stay listed: the calls of former turns refer to them
+                options["tool_choice"] = {"type": "none"}
         if isinstance(ask.brief, PlanBrief):
             options["output_config"] = {"format": {"type": "json_schema", "schema": transform_schema(PlanDraft)}}
         # Untyped on purpose: tools and transcript are plain dicts, which the types of the SDK do not allow.
@@ -55,7 +57,7 @@ class Claude:
                 model=self.name,
                 max_tokens=ask.max_tokens,
                 system=system,
-                messages=[{"role": "user", "content": first}, *(m for t in ask.transcript for m in _messages(t))],
+                messages=_conversation(first, ask),
                 **options,
             )
         except anthropic.APIError as error:
@@ -87,6 +89,17 @@ class Claude:
         read, written = usage.input_tokens + cached, usage.output_tokens
         usd = self.price.usd(read, written) if self.price else 0.0
         return Usage(input_tokens=read, output_tokens=written, usd=usd, model_calls=1)
+
+
+def _conversation(first: str, ask: Ask) -> list[Any]:
+    """The task and all turns; a model that could have used tools is told when no further turn will come."""
+    said: list[Any] = [{"type": "text", "text": first}]
+    messages: list[Any] = [{"role": "user", "content": said}]
+    for turn in ask.transcript:
+        messages += _messages(turn)
+    if ask.is_last and ask.tools:
+        messages[-1]["content"].append({"type": "text", "text": LAST_TURN})  # after the outputs, as the API demands
+    return messages
 
 
 def _messages(turn: Turn) -> list[Any]:

@@ -11,13 +11,14 @@ from muster_agent.errors import BadOutput, Refused
 from muster_protocol.messages import Output, Usage
 
 MAX_TOKENS = 8192  # a worker's answer is a page or two; longer ones are better split into tasks
+MAX_TURNS = 10  # a model that needs more repeats itself
 Stop = Literal["end", "tools", "length", "refusal", "other"]
 
 
 class Price(BaseModel):
     """US dollars for a million tokens."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
@@ -137,6 +138,7 @@ class Ask:
     tools: tuple[ToolSpec, ...] = ()
     transcript: tuple[Turn, ...] = ()
     max_tokens: int = MAX_TOKENS
+    is_last: bool = False  # whatever tools it calls now, nobody will run them
 
     def after(self, turn: Turn) -> "Ask":
         return replace(self, transcript=(*self.transcript, turn))
@@ -166,6 +168,8 @@ def require_complete(reply: Reply) -> Reply:
     """The reply if it is complete; otherwise an error that says why not."""
     match reply.stop:
         case "end" | "tools":
+            if not reply.tool_calls and not reply.text.strip():
+                raise BadOutput("the model's reply is empty: neither text nor a tool call")
             return reply
         case "length":
             raise BadOutput("the model's reply was cut off at its token limit; ask for less at once or raise the limit")

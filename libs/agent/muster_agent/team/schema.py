@@ -1,25 +1,59 @@
 """The values of a team file: the team, its roles, what they may use and what limits hold."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic import Tag as Case
 
-from muster_agent.models.port import Price, RoleCard
+from muster_agent.models.choose import check_model_name
+from muster_agent.models.port import MAX_TOKENS, MAX_TURNS, Price, RoleCard
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
 from muster_protocol.subjects import Tag, TeamName
 
 BUILT_IN_TOOLS = ("calculate", "query_database", "search_corpus", "format_document")
-_IMPORT_PATH = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
+_IMPORT_PATH = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
+
+
+def is_import_path(text: str) -> bool:
+    """Whether a text has the form `package.module:function`."""
+    return re.fullmatch(_IMPORT_PATH, text) is not None
+
+
+def _check_tool_name(tool: str) -> str:
+    if tool not in BUILT_IN_TOOLS and not is_import_path(tool):
+        raise ValueError(f"unknown tool {tool!r}{nearest(tool, BUILT_IN_TOOLS)}, or module:function")
+    return tool
+
+
+ModelName = Annotated[str, AfterValidator(check_model_name)]
+ToolName = Annotated[str, AfterValidator(_check_tool_name)]
 
 
 class Strict(BaseModel):
-    """A value in which an unknown key is an error."""
+    """A value in which an unknown key, an endless number, or true for a number is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_truth_for_numbers(cls, value: object, field: ValidationInfo) -> object:
+        kind = cls.model_fields[str(field.field_name)].annotation
+        if isinstance(value, bool) and bool not in (kind, *get_args(kind)):
+            raise ValueError(f"cannot be {str(value).lower()}; put it in quotes if it is meant as text")
+        return value
 
 
 class Limits(Strict):
@@ -36,7 +70,7 @@ class SupervisorSpec(Strict):
     """The supervisor of the team."""
 
     persona: str = ""
-    model: str = "auto"
+    model: ModelName = "auto"
     offline_seconds: float = Field(default=0.0, ge=0)
 
 
@@ -60,17 +94,11 @@ class ModelRole(RoleSpec):
     """A role that uses a model with tools."""
 
     persona: str = ""
-    model: str = "auto"
-    tools: tuple[str, ...] = ()
+    model: ModelName = "auto"
+    tools: tuple[ToolName, ...] = ()
     offline_seconds: float = Field(default=0.0, ge=0)
-
-    @field_validator("tools", mode="after")
-    @classmethod
-    def _refuse_unknown(cls, tools: tuple[str, ...]) -> tuple[str, ...]:
-        for tool in tools:
-            if ":" not in tool and tool not in BUILT_IN_TOOLS:
-                raise ValueError(f"unknown tool {tool!r}{nearest(tool, BUILT_IN_TOOLS)}, or package.module:function")
-        return tools
+    max_tokens: int = Field(default=MAX_TOKENS, ge=1)
+    max_turns: int = Field(default=MAX_TURNS, ge=1, le=1000)
 
 
 class FunctionRole(RoleSpec):

@@ -50,7 +50,10 @@ def read_tables(folder: Path) -> tuple[Table, ...]:
 def read_table(path: Path) -> Table:
     if path.stat().st_size > MAX_FILE_BYTES:
         raise Invalid(f"larger than {MAX_FILE_BYTES:,} bytes", str(path))
-    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise Invalid(f"not a text file in UTF-8: {error.reason}", str(path)) from None
     note = " ".join(line.lstrip("# ").strip() for line in lines if line.startswith("#"))
     header, *rows = list(csv.reader(line for line in lines if line.strip() and not line.startswith("#"))) or [[]]
     for name in (path.stem, *header):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
 from muster_agent.functions import call
 from muster_agent.models.port import ToolSpec
@@ -34,16 +34,43 @@ class Tool:
 
 def tool_of(function: Callable[..., Any], description: str = "") -> Tool:
     """A tool from a function: the schema from its signature, the description from its docstring."""
-    fields: dict[str, Any] = {}
-    for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise Invalid(f"{function.__name__} has the parameter *{name}; a tool names all its parameters", "tools")
-        kind: Any = Any if parameter.annotation is parameter.empty else parameter.annotation
-        fields[name] = (kind, ... if parameter.default is parameter.empty else parameter.default)
-    arguments = create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
-    schema = {key: value for key, value in arguments.model_json_schema().items() if key != "title"}
-    text = description or inspect.getdoc(function) or function.__name__.replace("_", " ")
-    return Tool(ToolSpec(function.__name__, text, schema), arguments, function)
+    called = getattr(function, "__name__", "")
+    if not called:
+        raise Invalid(f"{function!r} has no name; a tool is a function")
+    fields = {name: _field(called, parameter) for name, parameter in _parameters(function, called).items()}
+    try:
+        arguments = create_model(called, __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
+        schema = {key: value for key, value in arguments.model_json_schema().items() if key != "title"}
+    except Exception as error:  # such as a name that begins with _ : pydantic raises what it likes
+        raise Invalid(f"a model cannot call {called}: {str(error).splitlines()[0]}; rename that parameter") from error
+    text = description or inspect.getdoc(function) or called.replace("_", " ")
+    return Tool(ToolSpec(called, text, schema), arguments, function)
+
+
+def _parameters(function: Callable[..., Any], called: str) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(function, eval_str=True).parameters
+    except Exception as error:  # a type is named that is not there, or the function is none of Python's
+        raise Invalid(f"cannot read the parameters of {called}: {error}; import what its types name") from error
+
+
+def _field(called: str, parameter: inspect.Parameter) -> Any:
+    """The type of a parameter and its default, as pydantic takes them."""
+    name, kind = parameter.name, parameter.annotation
+    if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+        raise Invalid(f"{called} has the parameter *{name}; a tool names all its parameters")
+    if name.startswith("_"):
+        raise Invalid(f"{called} has the parameter {name}; a tool's parameters begin with a letter")
+    kind = Any if kind is parameter.empty else kind
+    try:
+        TypeAdapter(kind).json_schema()
+    except Exception as error:  # pydantic has several errors for this, and a type may raise its own
+        way_out = "use str, int, float, bool, list, dict, a dataclass or a pydantic model"
+        shown = getattr(kind, "__name__", None) or str(kind)
+        raise Invalid(
+            f"a model cannot fill in the parameter {name!r} of {called}: its type is {shown}; {way_out}"
+        ) from error
+    return kind, ... if parameter.default is parameter.empty else parameter.default
 
 
 def error_text(error: Exception) -> str:

@@ -7,7 +7,7 @@ from typing import Any, cast
 from muster_agent.budget import Meter
 from muster_agent.errors import BadOutput
 from muster_agent.functions import Context
-from muster_agent.loop import work
+from muster_agent.loop import Bounds, work
 from muster_agent.models.port import Model, WorkBrief
 from muster_agent.team.schema import ModelRole, Team
 from muster_agent.tools.load import tools_for
@@ -33,7 +33,8 @@ class ModelRunner:
             context=task.context,
         )
         model = self._models(task.model or self._role.model)
-        text = await work(model, brief, self._tools, meter, ctx.tool_used)
+        bounds = Bounds(self._role.max_tokens, self._role.max_turns)
+        text = await work(model, brief, self._tools, meter, ctx.tool_used, bounds)
         return output_of(text, task.expected_output)
 
 

@@ -41,7 +41,7 @@ def work_by_rules(ask: Ask, brief: WorkBrief) -> Reply:
     ]
     seen = Seen({tool.name: tool for tool in ask.tools}, used)
     calls = _next_calls(brief, seen, has_asked=bool(ask.transcript))
-    if calls:
+    if calls and not ask.is_last:
         numbered = [ToolCall(f"call-{len(used) + number}", *call) for number, call in enumerate(calls, 1)]
         return Reply(tool_calls=tuple(numbered), stop="tools")
     return Reply(text=_shaped(_text(brief, seen), brief.expected_output))

@@ -1,0 +1,60 @@
+"""Checks what roles load when a worker starts: the functions behind roles and tools, and the tables."""
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from muster_agent.functions import load_function, load_handler
+from muster_agent.team.mistakes import Mistake, Place, roles_in, texts_in
+from muster_agent.team.rules import Rule, is_folder
+from muster_agent.team.schema import is_import_path
+from muster_agent.tools.tables import read_tables
+from muster_agent.tools.tool import tool_of
+from muster_protocol.errors import Invalid
+
+
+def role_code(only: Collection[str] | None = None) -> Rule:
+    """A rule for `load_team` that imports the code of these roles, or of all: for whoever will run it."""
+
+    def rule(raw: Mapping[Any, Any], folder: Path) -> Iterator[Mistake]:
+        chosen = [(number, role) for number, role in roles_in(raw) if only is None or role.get("name") in only]
+        for number, role in chosen:
+            yield from _handler(("roles", number, "run"), role.get("run"), folder)
+            yield from _tools(("roles", number, "tools"), role.get("tools"), folder)
+        if any("query_database" in dict(texts_in(role.get("tools"))).values() for _, role in chosen):
+            yield from _tables(raw.get("tables"), folder)
+
+    return rule
+
+
+def _handler(place: Place, path: object, folder: Path) -> Iterator[Mistake]:
+    if isinstance(path, str) and is_import_path(path):
+        try:
+            load_handler(path, folder)
+        except Invalid as error:
+            yield Mistake(place, str(error))
+
+
+def _tools(place: Place, tools: object, folder: Path) -> Iterator[Mistake]:
+    first: dict[str, int] = {}
+    for number, tool in texts_in(tools):
+        name = tool
+        if is_import_path(tool):
+            try:
+                name = tool_of(load_function(tool, folder)).spec.name
+            except Invalid as error:
+                yield Mistake((*place, number), str(error))
+                continue
+        if name in first:
+            reason = f"a second tool named {name!r}: the first is tools.{first[name]}; leave one out"
+            yield Mistake((*place, number), reason)
+        first.setdefault(name, number)
+
+
+def _tables(name: object, folder: Path) -> Iterator[Mistake]:
+    if not isinstance(name, str) or not is_folder(folder / name):
+        return  # another rule says so
+    try:
+        read_tables(folder / name)
+    except (Invalid, OSError) as error:
+        yield Mistake(("tables",), str(error))

@@ -1,0 +1,49 @@
+"""What must hold between the parts of a team file: names differ, and folders that tools need are there."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from muster_agent.team.mistakes import Mistake, roles_in, texts_in
+
+Rule = Callable[
+    [Mapping[Any, Any], Path], Iterable[Mistake]
+]  # what a file says and its folder; it may be full of mistakes
+NEEDS = {"search_corpus": "corpus", "query_database": "tables"}
+
+
+def different_names(raw: Mapping[Any, Any], _folder: Path) -> Iterator[Mistake]:
+    first: dict[str, int] = {}
+    for number, role in roles_in(raw):
+        name: object = role.get("name")
+        if not isinstance(name, str):
+            continue
+        if name in first:
+            reason = f"a second role named {name!r}: the first is roles.{first[name]}; rename one of them"
+            yield Mistake(("roles", number, "name"), reason)
+        first.setdefault(name, number)
+
+
+def tools_have_their_folder(raw: Mapping[Any, Any], _folder: Path) -> Iterator[Mistake]:
+    for number, role in roles_in(raw):
+        for place, tool in texts_in(role.get("tools")):
+            key = NEEDS.get(tool)
+            if key and raw.get(key) is None:
+                yield Mistake(("roles", number, "tools", place), f"{tool} needs the key {key!r} with a folder; add it")
+
+
+def folders_are_there(raw: Mapping[Any, Any], folder: Path) -> Iterator[Mistake]:
+    for key in NEEDS.values():
+        name: object = raw.get(key)
+        if isinstance(name, str) and not is_folder(folder / name):
+            yield Mistake((key,), f"{str(folder / name)!r} is not a folder; make it, or name one that is there")
+
+
+def is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except ValueError:  # a NUL in its name
+        return False
+
+
+RULES: tuple[Rule, ...] = (different_names, tools_have_their_folder, folders_are_there)

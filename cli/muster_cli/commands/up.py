@@ -12,7 +12,6 @@ from muster_agent.team.file import load_team
 from muster_agent.team.lookup import find_team_file
 from muster_agent.team.schema import Team
 from muster_bus.background import supervised
-from muster_bus.broker import topology
 from muster_bus.broker.embedded import Server, is_free, keep_running
 from muster_bus.connection import Bus
 from muster_bus.process.command import Exit
@@ -24,6 +23,7 @@ from muster_cli.local.folder import FOLDER, Address, Lock, forget_address, write
 from muster_cli.local.group import ServiceGroup
 from muster_cli.local.orphan import end_orphan, pid_option
 from muster_cli.local.ports import free_port_near, http_address
+from muster_cli.local.provisioning import provision_team
 from muster_cli.local.worker_process import EndedAtStart, WorkerProcess
 from muster_cli.view.console import console
 from muster_cli.view.welcome import Welcome, models_of, port_note, welcome_text
@@ -125,7 +125,7 @@ async def _make_services(settings: Settings, up: Up, http_port: int) -> ServiceG
         for kind, tracing in tracings.items()
     ]
     try:
-        await topology.provision(buses[0], topology.Provisioning(), [up.team.team], up.team.tags)
+        await provision_team(buses[0], up.team)
         services = [
             make_supervisor(buses[0], up.team, settings.model_env, log.debug),
             Coordinator(buses[1], settings.http_host, http_port),

@@ -190,11 +190,8 @@ async def test_a_log_that_is_not_repeated_is_refused(bare: Bus):
 @guards("libs/bus/muster_bus/broker/topology.py", '"max_deliver", existing.max_deliver, -1)', rule="I1")
 async def test_a_consumer_that_differs_is_refused(bus: Bus):
     config = (await consumer(bus, "w_a"))["config"]
-    await api(
-        bus,
-        "CONSUMER.CREATE.TASKS.w_a.tasks.a",
-        {"stream_name": "TASKS", "config": {**config, "max_deliver": 5}, "action": "update"},
-    )
+    changed = {"stream_name": "TASKS", "config": {**config, "max_deliver": 5}, "action": "update"}
+    await api(bus, "CONSUMER.CREATE.TASKS.w_a.tasks.a", changed)
 
     with pytest.raises(Misconfigured, match="consumer w_a exists with max_deliver = 5, but Muster needs -1"):
         await provision(bus, SETTINGS, ["default"], ["a"])

@@ -1,4 +1,4 @@
-"""Provisions a broker for a team, with the leases that its file sets: the same for `muster up` and `muster provision`."""
+"""Provisions a broker for a team with the leases of its file: the same for `muster up` and `muster provision`."""
 
 from muster_agent.team.schema import Team
 from muster_bus.broker import topology

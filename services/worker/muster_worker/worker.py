@@ -62,6 +62,8 @@ class Worker:
         self._history.ack_wait = ack_wait
         note = self._events.returned_unread
         self._pull = Pull(self.bus, queue, self._slots, ack_wait, self._take, note)
+        for tags, most in self._executor.caps:
+            self._pull.cap(task_queue(tags).consumers, most)
         await self._registry.start()
         self.bus.on_reconnect(self._on_reconnect)
         await self._on_reconnect()

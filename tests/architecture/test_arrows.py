@@ -72,7 +72,8 @@ READS_THE_ENVIRONMENT = {
     *(f"{service}.__main__" for service in SERVICES),
     "muster_cli.main",
     "muster_client.client",  # a program that names no broker
-    "muster_cli.local.processes",  # a child process inherits the environment
+    "muster_cli.local.processes",
+    "muster_cli.local.worker_process",  # a child process inherits the environment
     "muster_testing.services",  # as above
     "muster_testing.roles",  # its process alone knows the test's folder
 }

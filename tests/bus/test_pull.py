@@ -224,9 +224,9 @@ async def test_what_is_handed_back_ten_times_is_still_delivered(bus: Bus, pullin
 
 @guards(
     "libs/bus/muster_bus/pull.py",
-    "if self._is_closing or len(self.running) >= self.slots:",
+    "if self._is_closing or len(self.running) >= self.slots or",
     rule="I12",
-    replace="if len(self.running) >= self.slots:",
+    replace="if len(self.running) >= self.slots or",
 )
 @guards(
     "libs/bus/muster_bus/pull.py",

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from muster_agent.team.file import load_team
 from muster_agent.team.lookup import find_team_file
-from muster_bus.broker import topology
 from muster_bus.connection import Bus
 from muster_bus.process.command import Exit
 from muster_bus.process.logging import set_up_logging
 from muster_bus.process.service import instance_name
 from muster_bus.process.settings import Settings
 from muster_cli.local.folder import nats_url
+from muster_cli.local.provisioning import provision_team
 from muster_protocol.sender import Sender
 
 
@@ -22,7 +22,7 @@ async def provision(given: Namespace, settings: Settings) -> int:
     url = nats_url(settings)
     bus = await Bus.connect(url, Sender("provision", instance_name(None)), timeout=10.0)
     try:
-        await topology.provision(bus, topology.Provisioning(replicas=given.replicas), [team.team], team.tags)
+        await provision_team(bus, team, given.replicas)
     finally:
         await bus.close()
     document = {"nats_url": url, "team": team.team, "tags": team.tags, "replicas": given.replicas}

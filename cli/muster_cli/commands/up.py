@@ -1,19 +1,17 @@
-"""`muster up`: a real nats-server and all three services in one process, until Ctrl-C."""
+"""`muster up`: a real nats-server and all three services, the worker in a process of its own, until Ctrl-C."""
 
 import logging
 import os
 import secrets
 import time
 from argparse import Namespace
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from muster_agent.team.file import load_team
 from muster_agent.team.lookup import find_team_file
-from muster_agent.team.role_code import role_code
 from muster_agent.team.schema import Team
 from muster_bus.background import supervised
-from muster_bus.broker import topology
 from muster_bus.broker.embedded import Server, is_free, keep_running
 from muster_bus.connection import Bus
 from muster_bus.process.command import Exit
@@ -25,13 +23,14 @@ from muster_cli.local.folder import FOLDER, Address, Lock, forget_address, write
 from muster_cli.local.group import ServiceGroup
 from muster_cli.local.orphan import end_orphan, pid_option
 from muster_cli.local.ports import free_port_near, http_address
+from muster_cli.local.provisioning import provision_team
+from muster_cli.local.worker_process import EndedAtStart, WorkerProcess
 from muster_cli.view.console import console
-from muster_cli.view.welcome import Welcome, port_note, welcome_text
+from muster_cli.view.welcome import Welcome, models_of, port_note, welcome_text
 from muster_coordinator.coordinator import Coordinator
 from muster_protocol.errors import Misconfigured
 from muster_protocol.sender import Sender
 from muster_supervisor.__main__ import make_supervisor
-from muster_worker.__main__ import make_worker
 
 log = logging.getLogger("muster.up")
 
@@ -39,19 +38,42 @@ NATS_PORT = 4222
 LOOK_SECONDS = 0.2  # how soon a dead broker is noticed
 
 
+@dataclass(frozen=True, slots=True)
+class Up:
+    """What one `muster up` runs."""
+
+    team: Team
+    models: tuple[str, ...]  # what a person should know about the models in use
+    server: Server
+    worker: WorkerProcess
+
+
 async def up(given: Namespace, settings: Settings) -> int:
     began = time.monotonic()
-    team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()), role_code())
+    team_file = find_team_file(given.team, settings.team_file, Path.cwd())
+    team = load_team(team_file)
+    models = models_of(team, settings.model_env)  # a model that cannot be used is an error before anything starts
     with Lock(FOLDER, "muster up"):
         set_up_logging("muster", "up", settings.log)
         server = await _start_broker(FOLDER.resolve() / "nats", given.port)
+        worker = _worker(given, settings, team_file, server.url)
         try:
-            await _run_services(given, settings, team, server, began)
+            await worker.launch()  # it imports while the others connect
+            await _run_services(given, settings, Up(team, models, server, worker), began)
+        except EndedAtStart as ended:
+            return ended.code
         finally:
+            worker.kill()  # unless it has stopped with the others
             forget_address(FOLDER)
             await server.stop()
     console(is_error=True).print("stopped; everything that was asked is kept", style="dim")
     return Exit.DONE
+
+
+def _worker(given: Namespace, settings: Settings, team_file: Path, url: str) -> WorkerProcess:
+    slots = () if given.slots is None else ("--slots", str(given.slots))
+    arguments = ("--team", str(team_file.resolve()), *slots)
+    return WorkerProcess(secrets.token_hex(2), arguments, url, settings.grace_seconds)
 
 
 async def _start_broker(store: Path, given_port: int | None) -> Server:
@@ -70,16 +92,15 @@ async def _start_broker(store: Path, given_port: int | None) -> Server:
         return server
 
 
-async def _run_services(given: Namespace, settings: Settings, team: Team, server: Server, began: float) -> None:
+async def _run_services(given: Namespace, settings: Settings, up: Up, began: float) -> None:
     http_port = free_port_near(given.http_port, settings.http_port, "--http-port", settings.http_host)
-    models: dict[str, None] = {}  # in order, and each notice once
-    group = await _make_services(server.url, team, given.slots, settings, http_port, models.setdefault)
-    address = Address(server.url, http_address(settings.http_host, http_port), team.team, os.getpid())
+    group = await _make_services(settings, up, http_port)
+    address = Address(up.server.url, http_address(settings.http_host, http_port), up.team.team, os.getpid())
     welcome = Welcome(
-        team,
+        up.team,
         address,
         FOLDER.resolve(),
-        tuple(models),
+        up.models,
         port_note(address.nats_url, NATS_PORT, given.port),
         port_note(address.http_url, settings.http_port, given.http_port),
     )
@@ -89,35 +110,27 @@ async def _run_services(given: Namespace, settings: Settings, team: Team, server
         text = welcome_text(welcome, time.monotonic() - began)
         console().print(text, highlight=False, soft_wrap=True)
 
-    restarts = supervised(keep_running(server, LOOK_SECONDS), "restarting nats-server")
+    restarts = supervised(keep_running(up.server, LOOK_SECONDS), "restarting nats-server")
     try:
         await run_until_signal(group, settings, ready=on_ready)
     finally:
         restarts.cancel()
 
 
-async def _make_services(
-    url: str,
-    team: Team,
-    slots: int | None,
-    settings: Settings,
-    http_port: int,
-    show: Callable[[str], object],
-) -> ServiceGroup:
-    """Connect each service under its own name, also in traces, and provision."""
-    name = secrets.token_hex(2)
-    tracings = {kind: Tracing.start(kind, name, settings.trace) for kind in ("supervisor", "worker", "coordinator")}
-    buses = [await Bus.connect(url, Sender(kind, name), tracing=tracing) for kind, tracing in tracings.items()]
-    roles = [role.name for role in team.roles]
+async def _make_services(settings: Settings, up: Up, http_port: int) -> ServiceGroup:
+    """Connect supervisor and coordinator under the worker's name, each traced as what it is, and provision."""
+    tracings = {kind: Tracing.start(kind, up.worker.name, settings.trace) for kind in ("supervisor", "coordinator")}
+    buses = [
+        await Bus.connect(up.server.url, Sender(kind, up.worker.name), tracing=tracing)
+        for kind, tracing in tracings.items()
+    ]
     try:
-        await topology.provision(buses[0], topology.Provisioning(), [team.team], team.tags)
-        return ServiceGroup(
-            [
-                make_supervisor(buses[0], team, settings.model_env, show),
-                make_worker(buses[1], team, roles, slots, settings.model_env, show),
-                Coordinator(buses[2], settings.http_host, http_port),
-            ]
-        )
+        await provision_team(buses[0], up.team)
+        services = [
+            make_supervisor(buses[0], up.team, settings.model_env, log.debug),
+            Coordinator(buses[1], settings.http_host, http_port),
+        ]
+        return ServiceGroup(services, up.worker)
     except BaseException:
         for bus in buses:
             await bus.close()  # while the broker runs: afterwards each would log that the broker is away

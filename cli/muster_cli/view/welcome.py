@@ -1,10 +1,12 @@
 """What `muster up` prints when it is up."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from muster_agent.team.schema import Team
+from muster_agent.models.choose import choose_model
+from muster_agent.team.schema import ModelRole, Team
 from muster_cli.local.folder import Address, command
 
 WELCOME = """\
@@ -56,6 +58,13 @@ def welcome_text(welcome: Welcome, seconds: float) -> str:
         model="; ".join(welcome.models) or "as the team file says",
         body=json.dumps({"text": "Compare AWS and Azure"} | ({} if team == "default" else {"team": team})),
     )
+
+
+def models_of(team: Team, env: Mapping[str, str]) -> tuple[str, ...]:
+    """What a person should know about the models of the supervisor and the roles, each notice once."""
+    users = (team.supervisor, *(role for role in team.roles if isinstance(role, ModelRole)))
+    notices = (choose_model(user.model, env, team.prices).notice for user in users)
+    return tuple(dict.fromkeys(notice for notice in notices if notice))
 
 
 def port_note(url: str, usual: int, given: int | None) -> str:

@@ -4,7 +4,8 @@ A worker serves several tags, each a consumer of its own, with one set of slots.
 consumers, so the free slots are shared out: a consumer that filled its last pull gets four shares where an idle one
 gets one, and every consumer comes first in its turn, so that none starves. A pull on the only consumer may wait long;
 one that keeps slots from other consumers returns them within half a second, and while another has work an idle consumer
-is only looked at. The sum of running handlers and open pulls never exceeds the slots.
+is only looked at. The sum of running handlers and open pulls never exceeds the slots, nor that of capped consumers
+their cap.
 
 A pull ends by its status message, by its last message, or, when the broker is silent for longer than it may be, by
 being given up. A message that comes although no slot is free (its pull was given up as lost), or while the pull closes,
@@ -19,8 +20,9 @@ keep-alives go on until `stop` (decisions 3, 8 and 14).
 import asyncio
 import json
 import logging
+import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -99,6 +101,8 @@ class Pull:
         self._bus = bus
         self._stream, self._consumers = queue
         self._weights = [1] * len(queue.consumers)
+        self._held = [0] * len(queue.consumers)  # by consumer: messages that are being handled
+        self._caps: list[tuple[frozenset[int], int]] = []
         self._handler = handler
         self._note_returned = note_returned
         self._returning: set[asyncio.Task[None]] = set()
@@ -119,6 +123,10 @@ class Pull:
     @property
     def free(self) -> int:
         return self.slots - len(self.running) - sum(pull.open for pull in self._pulls.values())
+
+    def cap(self, consumers: Iterable[str], limit: int) -> None:
+        """Hold at most so many messages of these consumers together; called before the start."""
+        self._caps.append((frozenset(map(self._consumers.index, consumers)), limit))
 
     async def start(self) -> None:
         self._inbox = self._bus.nc.new_inbox()
@@ -156,23 +164,40 @@ class Pull:
         self._fill()
 
     def _fill(self) -> None:
-        free = self.free
-        if free <= 0 or self._is_closing or not self._bus.connected.is_set():
-            return
+        for _ in range(len(self._caps) + 1):  # what a cap leaves over is shared out once more
+            if self.free <= 0 or self._is_closing or not self._bus.connected.is_set() or not self._share_out():
+                return
+
+    def _share_out(self) -> bool:
+        """Ask for as many messages as there are free slots; False: no consumer may be asked."""
         is_busy = max(self._weights) > 1
         asked = self._to_be_asked(is_busy)
+        if not asked:
+            return False
         first = next((place for place, consumer in enumerate(asked) if consumer >= self._first), 0)
-        shared = shares(free, [self._weights[consumer] for consumer in asked], first)
+        shared = shares(self.free, [self._weights[consumer] for consumer in asked], first)
         self._first = (self._first + 1) % len(self._consumers)  # by one: every consumer is first in its turn
         for consumer, share in zip(asked, shared, strict=True):
-            if share:
+            allowed = min(share, self._room(consumer))
+            if allowed > 0:
                 is_look = is_busy and self._weights[consumer] == 1
-                self._ask(consumer, share, min(LOOK_SECONDS, self._expiry) if is_look else self._expiry)
+                self._ask(consumer, allowed, min(LOOK_SECONDS, self._expiry) if is_look else self._expiry)
+        return True
+
+    def _room(self, consumer: int) -> int:
+        """How many more messages the caps of a consumer allow."""
+        room = sys.maxsize
+        for capped, limit in self._caps:
+            if consumer in capped:
+                opened = sum(pull.open for pull in self._pulls.values() if pull.consumer in capped)
+                room = min(room, limit - opened - sum(self._held[index] for index in capped))
+        return room
 
     def _to_be_asked(self, is_busy: bool) -> list[int]:
         """While one has work, an idle one gets no second pull: it would keep slots from the work."""
         waiting = {pull.consumer for pull in self._pulls.values()} if is_busy else set[int]()
-        return [index for index, weight in enumerate(self._weights) if weight > 1 or index not in waiting]
+        found = [index for index, weight in enumerate(self._weights) if weight > 1 or index not in waiting]
+        return [index for index in found if self._room(index) > 0] if self._caps else found
 
     def _ask(self, consumer: int, share: int, expiry: float) -> None:
         self._count += 1
@@ -214,7 +239,7 @@ class Pull:
         delivery = Delivery.of(message, self.keeper)
         consumer = self._consumers.index(delivery.consumer)
         self._deduct(consumer)
-        if self._is_closing or len(self.running) >= self.slots:
+        if self._is_closing or len(self.running) >= self.slots or self._room(consumer) < 1:
             returning = asyncio.get_running_loop().create_task(self._return_unread(delivery))
             self._returning.add(returning)
             returning.add_done_callback(self._returning.discard)
@@ -223,7 +248,8 @@ class Pull:
         self.keeper.keep(delivery.lease)
         task = asyncio.get_running_loop().create_task(self._run(delivery))
         self.running.add(task)
-        task.add_done_callback(partial(self._freed, delivery))
+        self._held[consumer] += 1
+        task.add_done_callback(partial(self._freed, consumer, delivery))
 
     async def _return_unread(self, delivery: Delivery) -> None:
         try:
@@ -240,8 +266,9 @@ class Pull:
                     self._finish(token, pull)
                 return
 
-    def _freed(self, delivery: Delivery, task: asyncio.Task[None]) -> None:
+    def _freed(self, consumer: int, delivery: Delivery, task: asyncio.Task[None]) -> None:
         self.running.discard(task)
+        self._held[consumer] -= 1
         if not task.cancelled() and task.exception() is not None:
             failed = "%s #%d: handling it failed, it will be delivered again"
             log.error(failed, delivery.subject, delivery.sequence, exc_info=task.exception())

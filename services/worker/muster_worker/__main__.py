@@ -6,17 +6,14 @@ What a worker needs is imported when it runs: the command line reads the argumen
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from muster_bus.process.arguments import add_name, add_team_file, count
 from muster_bus.process.command import run_command
 
 if TYPE_CHECKING:
-    from muster_agent.team.schema import Team
     from muster_bus.connection import Bus
     from muster_bus.process.settings import Settings
-    from muster_worker.worker import Worker
 
 SUMMARY = "run a worker: it does the tasks of its roles"
 
@@ -37,35 +34,20 @@ async def serve(given: Namespace, settings: "Settings") -> int:
     from muster_agent.team.lookup import find_team_file
     from muster_agent.team.role_code import role_code
     from muster_bus.process.service import run_service
-
-    team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()), role_code(given.role))
-    roles = given.role or [role.name for role in team.roles]
-    for role in roles:
-        team.role(role)  # an unknown name is an error before anything starts
-    show = logging.getLogger("muster.service").info
-
-    def make(bus: "Bus") -> "Worker":
-        return make_worker(bus, team, roles, given.slots, settings.model_env, show)
-
-    return await run_service("worker", given.name, settings, make)
-
-
-def make_worker(
-    bus: "Bus",
-    team: "Team",
-    roles: Sequence[str],
-    slots: int | None,
-    model_env: Mapping[str, str],
-    show: Callable[[str], object],
-) -> "Worker":
-    """A worker for these roles; `show` gets what a person should know about their models."""
     from muster_worker.executor import Executor
     from muster_worker.worker import Worker
 
-    executor = Executor(team, model_env, roles)
-    for notice in executor.notice:
-        show(notice)
-    return Worker(bus, executor, slots or sum(team.role(name).slots for name in roles))
+    team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()), role_code(given.role))
+    roles = given.role or [role.name for role in team.roles]
+    slots = given.slots or sum(team.role(name).slots for name in roles)
+    executor = Executor(team, settings.model_env, roles)  # what cannot be imported is an error before anything starts
+
+    def make(bus: "Bus") -> Worker:
+        for notice in executor.notice:
+            logging.getLogger("muster.service").info(notice)
+        return Worker(bus, executor, slots)
+
+    return await run_service("worker", given.name, settings, make)
 
 
 def main() -> int:

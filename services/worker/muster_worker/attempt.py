@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from opentelemetry.trace import Span
 
@@ -124,6 +125,10 @@ class RunningAttempt:
         self._keeps = self._keeps if keeps is None else keeps
         if is_first and self._handler is not None:
             self._handler.cancel()
+
+    def is_handled_by(self, task: asyncio.Task[Any] | None) -> bool:
+        """Whether this task of the event loop brings the attempt to its end."""
+        return task is not None and task is self._handler
 
     def is_side(self, side: SideId) -> bool:
         """Whether this is the side that an abort names."""

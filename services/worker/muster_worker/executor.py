@@ -25,6 +25,7 @@ class Executor:
         self._env = env
         self._models: dict[tuple[str, float], Model] = {}
         self._by_tag: dict[str, Runner] = {}
+        self._caps = {role.name: role.slots for role in chosen if "slots" in role.model_fields_set}
         for role in chosen:
             runner = self._runner(role)
             for tag in role.tags:
@@ -33,6 +34,11 @@ class Executor:
     @property
     def tags(self) -> tuple[str, ...]:
         return tuple(self._by_tag)
+
+    @property
+    def caps(self) -> list[tuple[list[str], int]]:
+        """The tags of each role whose slots the team file sets, and how many tasks of it may run at once."""
+        return [([tag for tag in self._by_tag if self.role_of(tag) == name], n) for name, n in self._caps.items()]
 
     def role_of(self, tag: str) -> str:
         return self._by_tag[tag].name if tag in self._by_tag else ""

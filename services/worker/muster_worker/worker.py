@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from typing import Any
 
 from muster_bus.background import supervised
 from muster_bus.broker.queues import ack_wait_of, task_queue
@@ -21,12 +22,14 @@ from muster_worker.executor import Executor
 from muster_worker.history import History
 from muster_worker.registry import LEAVE_SECONDS, Registry
 from muster_worker.result import Results
+from muster_worker.watchdog import Watchdog
 
 log = logging.getLogger("muster.worker")
 
 TASKS = {Task.kind: Task}
 STARTED_AFTER_SECONDS = 0.02  # for a shorter attempt its result is event enough
 EVENTS_SECONDS = 0.5  # for events that are not stored yet
+NAMES = 3  # attempts that are named where it is not known which one is meant
 HAND_BACK_SECONDS = 4.0  # for the attempts that a stop interrupts: a role may clean up, and a note has a second
 
 
@@ -41,6 +44,7 @@ class Worker:
         self._stopping = asyncio.Event()
         self._pull: Pull | None = None
         self._announcing: asyncio.Task[None] | None = None
+        self._watchdog = Watchdog(self._named)
         self._events = Events(bus)
         self._control = Control(self._running)
         self._history = History(bus, self._control.is_cancelled)
@@ -58,11 +62,14 @@ class Worker:
         self._history.ack_wait = ack_wait
         note = self._events.returned_unread
         self._pull = Pull(self.bus, queue, self._slots, ack_wait, self._take, note)
+        for tags, most in self._executor.caps:
+            self._pull.cap(task_queue(tags).consumers, most)
         await self._registry.start()
         self.bus.on_reconnect(self._on_reconnect)
         await self._on_reconnect()
         await self._pull.start()
         self._announcing = supervised(self._announce_starts(), "announcing the start of attempts")
+        self._watchdog.start()
         log.info("ready: tags %s, %d slots", ", ".join(self._executor.tags), self._slots)
 
     async def stop(self, grace_seconds: float) -> None:
@@ -78,6 +85,7 @@ class Worker:
             await asyncio.wait(handlers, timeout=HAND_BACK_SECONDS)
         if self._announcing is not None:
             self._announcing.cancel()
+        self._watchdog.stop()
         await self._registry.stop()
         await self._events.finish(EVENTS_SECONDS)
         await self.bus.flush()
@@ -116,10 +124,18 @@ class Worker:
         """Publish `started` for attempts that last: one loop over all of them costs less than a timer for each."""
         while True:
             await asyncio.sleep(STARTED_AFTER_SECONDS)
+            self._watchdog.turn()
             latest = time.monotonic() - STARTED_AFTER_SECONDS
             for attempt in list(self._running.values()):
                 if attempt.begun_at <= latest:
                     attempt.announce_start()
+
+    def _named(self, handler: asyncio.Task[Any] | None) -> str:
+        """The attempt that a task of the event loop handles; if that is not known, those that run here."""
+        running = list(self._running.values())
+        found = [attempt for attempt in running if attempt.is_handled_by(handler)] or running
+        names = [f"role {self._executor.role_of(one.task.tag)!r} ({one.task.attempt_id})" for one in found[:NAMES]]
+        return " or ".join(names) + (f" or {len(found) - NAMES} more" if len(found) > NAMES else "") or "its own work"
 
     async def _on_reconnect(self) -> None:
         """A check may have been missed: say again what runs here."""

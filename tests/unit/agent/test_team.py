@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from muster_agent.functions import load_function
-from muster_agent.team.file import load_team
+from muster_agent.team.file import load_team, team_of
 from muster_agent.team.schema import FunctionRole, ModelRole
 from muster_protocol.errors import Invalid
 from tests.unit.agent.teams import CLOUD, FUNCTIONS, team
@@ -65,3 +65,11 @@ def test_a_module_whose_name_another_team_uses_is_refused(tmp_path: Path):
     assert load_function("samename:which", tmp_path / "one")() == "one"
     with pytest.raises(Invalid, match="rename"):
         load_function("samename:which", tmp_path / "two")
+
+
+@pytest.mark.parametrize(("key", "seconds"), [("request_lease_seconds", 0.5), ("task_lease_seconds", 4000)])
+def test_a_lease_out_of_bounds_is_refused_by_name(key: str, seconds: float):
+    raw = {"team": "t", "roles": [{"name": "r"}], "limits": {key: seconds}}
+
+    with pytest.raises(Invalid, match=f"limits.{key}"):
+        team_of(raw, Path())

@@ -64,6 +64,8 @@ class Limits(Strict):
     task_timeout_seconds: float = Field(default=300, gt=0)
     max_attempts: int = Field(default=3, ge=1, le=10)
     task_tokens: int | None = Field(default=None, ge=1)
+    request_lease_seconds: float = Field(default=10, ge=1, le=300)  # applied by provisioning, as is the next
+    task_lease_seconds: float = Field(default=30, ge=1, le=3600)
 
 
 class SupervisorSpec(Strict):

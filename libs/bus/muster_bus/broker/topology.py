@@ -1,7 +1,8 @@
 """The streams, consumers and buckets: made once by provisioning, never by a running service.
 
 Provisioning twice changes nothing. An asset that exists and differs in what is needed for correctness is an error that
-names the difference. Sizes are the operator's and are left alone; replicas are raised when asked, never lowered.
+names the difference. Sizes are the operator's and are left alone; replicas are raised when asked, never lowered; leases
+become what is asked.
 """
 
 import contextlib
@@ -147,9 +148,13 @@ async def _make_consumer(js: JetStreamContext, queue: Queue, subject: str, ack_w
         )
         await js.add_consumer(stream, config)
         return
-    _refuse_difference(f"consumer {name}", "ack_wait", existing.ack_wait, ack_wait)
     _refuse_difference(f"consumer {name}", "max_deliver", existing.max_deliver, -1)
     _refuse_difference(f"consumer {name}", "filter_subject", existing.filter_subject, subject)
+    if existing.ack_wait != ack_wait:
+        await js.add_consumer(stream, replace(existing, ack_wait=ack_wait))
+        before = f"{existing.ack_wait:g} s" if existing.ack_wait else "the broker's default"
+        text = "consumer %s: the lease is %g s instead of %s; restart the services that pull from it"
+        log.warning(text, name, ack_wait, before)
 
 
 def _refuse_difference(what: str, field: str, existing: object, wanted: object) -> None:

@@ -4,6 +4,7 @@ import logging
 import sys
 
 from muster_bus.process.settings import Settings
+from muster_bus.redact import without_user_info
 from muster_bus.tracing.tracing import OFF, Tracing
 from muster_cli.local.folder import nats_url, read_address, team_name
 from muster_client import Client
@@ -14,12 +15,12 @@ async def connect(settings: Settings, team: str | None = None, *, is_traced: boo
 
     With an endpoint set, what a traced one sends is the root of its trace.
     """
-    root = logging.getLogger("muster")
-    if not root.handlers:
-        root.setLevel(logging.ERROR)  # a command shows what a person has to know; only bugs are logged
+    if not logging.getLogger().handlers:
+        # a command shows what a person has to know; only bugs are logged
+        logging.getLogger("muster").setLevel(logging.ERROR)
     tracing = Tracing.start("client", "muster", settings.trace) if is_traced else OFF
     url, team = nats_url(settings), team or team_name(settings)
     client = await Client.connect(url, team=team, name="muster", tracing=tracing)
     if settings.nats_url is None and read_address() is None:
-        print(f"no `muster up` runs in this folder; this is {nats_url(settings)}", file=sys.stderr)
+        print(f"no `muster up` runs in this folder; this is {without_user_info(url)}", file=sys.stderr)
     return client

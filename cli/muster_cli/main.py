@@ -27,9 +27,9 @@ def run(words: list[str]) -> int:
 
 
 def _start(given: Namespace) -> int | Coroutine[Any, Any, int]:
-    from muster_bus.process.settings import read_settings
+    from muster_bus.process.settings import process_settings
 
-    settings = read_settings(os.environ)
+    settings = process_settings(os.environ)
     module, _, name = COMMANDS[given.command].partition(":")
     command = cast("Command", getattr(import_module(module), name))
     return command(given, settings)

@@ -11,6 +11,7 @@ COMMANDS: dict[str, str] = {
     "ask": "muster_cli.commands.ask:ask",
     "submit": "muster_cli.commands.submit:submit",
     "status": "muster_cli.commands.status:status",
+    "logs": "muster_cli.commands.logs:logs",
     "trace": "muster_cli.commands.trace:trace",
     "conflicts": "muster_cli.commands.conflicts:conflicts",
     "cancel": "muster_cli.commands.cancel:cancel",

@@ -1,4 +1,4 @@
-"""The arguments of what looks at requests and ends them: `status`, `trace`, `conflicts`, `cancel`."""
+"""The arguments of what looks at requests and ends them: `status`, `logs`, `trace`, `conflicts`, `cancel`."""
 
 from muster_cli.arguments.command import AddParser, add_command, add_json
 
@@ -7,6 +7,10 @@ def add_commands(add_parser: AddParser) -> None:
     status = add_command(add_parser, "status", "what is going on, or how one request stands and why")
     status.add_argument("id", nargs="?", metavar="ID", help="of a request")
     add_json(status)
+    logs = add_command(add_parser, "logs", "what every service did for a request, line by line, from the streams")
+    logs.add_argument("id", metavar="ID", help="of a request")
+    logs.add_argument("--follow", action="store_true", help="go on until the request is answered")
+    logs.add_argument("--json", action="store_true", help="one JSON object for each line")
     trace = add_command(add_parser, "trace", "what happened in a request, step by step: a waterfall of its log")
     trace.usage = "muster trace ID [-h] [--all] [--json] [--jaeger [URL]]"  # the id first: URL would take it
     trace.add_argument("id", metavar="ID", help="of a request")

@@ -11,6 +11,7 @@ from muster_bus.process.command import Exit
 from muster_bus.process.logging import set_up_logging
 from muster_bus.process.service import instance_name
 from muster_bus.process.settings import Settings
+from muster_bus.redact import without_user_info
 from muster_cli.local.folder import nats_url
 from muster_cli.local.provisioning import provision_team
 from muster_protocol.sender import Sender
@@ -25,7 +26,8 @@ async def provision(given: Namespace, settings: Settings) -> int:
         await provision_team(bus, team, given.replicas)
     finally:
         await bus.close()
-    document = {"nats_url": url, "team": team.team, "tags": team.tags, "replicas": given.replicas}
-    text = f"team {team.team} is provisioned at {url}: tags {', '.join(team.tags)}"
+    shown = without_user_info(url)
+    document = {"nats_url": shown, "team": team.team, "tags": team.tags, "replicas": given.replicas}
+    text = f"team {team.team} is provisioned at {shown}: tags {', '.join(team.tags)}"
     print(json.dumps(document) if given.json else text)
     return Exit.DONE

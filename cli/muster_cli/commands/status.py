@@ -15,16 +15,20 @@ from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
 from muster_cli.local.folder import http_url
 from muster_cli.view.console import console
+from muster_cli.view.plain import plain
 from muster_cli.view.render import show_answer, tasks_of
 from muster_cli.view.requests import Ended, Open, check_provisioned, ended_requests, known_view, open_requests
 from muster_cli.view.workers import live_workers
 from muster_client import Client
+from muster_client.timeline.failures import failures_in
 from muster_client.view import views
 from muster_protocol.errors import Misconfigured
 from muster_protocol.status import Standing
 from muster_protocol.worker_card import WorkerCard
 
 MAX_SHOWN = 20  # the newest; each costs reading its log
+MAX_FAILURES = 50  # the last ones
+MAX_FAILURE = 400  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +59,28 @@ async def status(given: Namespace, settings: Settings) -> int:
 
 async def _show_one(client: Client, name: str, *, is_json: bool) -> None:
     view = await known_view(client, name)
+    failures = failures_in((await client.timeline(name)).steps)
     if is_json:
-        _write({"request_id": view.state.request_id, **view.as_json(), "cause": str(view.standing)})
+        listed = [failure.as_json() for failure in failures]
+        _write(
+            {
+                "request_id": view.state.request_id,
+                **view.as_json(),
+                "failures": listed,
+                "cause": str(view.standing),
+            }
+        )
         return
     superseded = [(task_id, found) for task_id, task in view.state.tasks.items() for found in task.superseded]
     out, state = console(), view.state
     if state.plan_entry is not None:
         out.print(state.plan_entry.plan.goal or state.plan_entry.text, style="bold", markup=False, highlight=False)
         out.print(tasks_of(view))
+    for failure in failures[-MAX_FAILURES:]:
+        out.print(plain(str(failure), MAX_FAILURE), style="red", markup=False, highlight=False, soft_wrap=True)
+    if len(failures) > MAX_FAILURES:
+        text = f"… and {len(failures) - MAX_FAILURES} before them: `muster logs {state.request_id}`"
+        out.print(text, style="dim", markup=False, highlight=False)
     if state.answer is not None and state.answer.text:
         show_answer(out, state.answer)
     for task_id, found in superseded:

@@ -3,7 +3,8 @@
 Retryable
 ├── ModelAway    the provider is busy, limited or unreachable
 ├── BadOutput    the reply is cut off or not what was asked for
-└── Unfinished   the model went on calling tools
+├── Unfinished   the model went on calling tools
+└── ToolsFailed  rules had nothing to work with: every tool that they called failed
 Terminal
 ├── KeyRefused   the provider refuses the key, or there is none
 ├── Refused      the model declines
@@ -31,6 +32,10 @@ class BadOutput(Retryable):
 
 class Unfinished(Retryable):
     """The model went on calling tools until its turns were used up."""
+
+
+class ToolsFailed(Retryable):
+    """Every tool that was called failed, and rules know nothing by themselves."""
 
 
 class KeyRefused(Terminal):

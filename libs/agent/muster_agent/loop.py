@@ -23,6 +23,7 @@ from muster_agent.models.port import (
 from muster_agent.models.retry import ask_with_retry
 from muster_agent.spans import execute_tool, used
 from muster_agent.tools.tool import Tool, error_text
+from muster_bus.redact import KNOWN
 from muster_protocol.errors import error_class_of
 
 MAX_CONTENT = 2000  # characters of a call's arguments, and of its output, that the result records
@@ -84,7 +85,7 @@ async def _use(call: ToolCall, tools: Mapping[str, Tool], meter: Meter, tool_use
                 error_class, error = "logic", f"unknown tool {call.name!r}; your tools: {', '.join(tools) or 'none'}"
                 text = error
         except Exception as raised:  # noqa: BLE001 - a tool may raise anything, and the model gets the error
-            error_class, error = error_class_of(raised), error_text(raised)
+            error_class, error = error_class_of(raised), KNOWN(error_text(raised))
             text = error
         used(span, text, error_class)
     seconds = time.monotonic() - started
@@ -103,7 +104,8 @@ def _record(call: ToolCall, output: str, error: str | None, when: tuple[float, f
         "error": None if error is None else _encodable(error[:MAX_CONTENT]),
     }
     if len(meter.tool_calls) < MAX_WITH_CONTENT:
-        arguments = json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
+        output = KNOWN(output)  # before it is cut: half a secret would not be known
+        arguments = KNOWN(json.dumps(dict(call.arguments), ensure_ascii=False, default=str))
         recorded["arguments"] = _encodable(arguments[:MAX_CONTENT])
         recorded["output"] = None if error is not None else _encodable(output[:MAX_CONTENT])
         recorded["cut"] = max(len(arguments), len(output)) > MAX_CONTENT

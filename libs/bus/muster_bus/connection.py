@@ -16,6 +16,7 @@ from muster_bus.broker.nats_fast import FastClient, Incoming, Listener
 from muster_bus.clock import BrokerClock
 from muster_bus.publish import Outgoing, Publisher, Stored
 from muster_bus.read_stream import Raw, next_page, read_subject
+from muster_bus.redact import KNOWN, without_user_info
 from muster_bus.reports import Reports
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import OFF, Tracing, inject
@@ -76,7 +77,7 @@ class Bus:
             await _close(bus.nc)
             await tracing.stop()
             raise BrokerAway(
-                f"no NATS server answers at {url} ({str(error) or 'timeout'}); "
+                f"no NATS server answers at {without_user_info(url)} ({str(error) or 'timeout'}); "
                 "start one with `muster up`, or set MUSTER_NATS_URL"
             ) from None
         bus.connected.set()
@@ -124,7 +125,7 @@ class Bus:
         """The same for a message whose body is never large."""
         headers = headers_of(message, origin)
         inject(headers, carrier)
-        return message.subject_for(origin), message.body(), headers
+        return message.subject_for(origin), _without_secrets(message), headers
 
     async def store_all(self, messages: Sequence[Outgoing]) -> list[Stored]:
         return await self.publisher.store_all(messages)
@@ -144,7 +145,7 @@ class Bus:
         headers = headers_of(message, origin)
         inject(headers, None)
         try:
-            self.nc.post(message.subject_for(origin), message.body(), headers=headers)
+            self.nc.post(message.subject_for(origin), _without_secrets(message), headers=headers)
         except NatsError:
             self.counters["events dropped"] += 1
 
@@ -203,7 +204,7 @@ class Bus:
             log.info("broker: %s", ", ".join(f"{what} {count}" for what, count in counted.most_common()))
 
     async def _body(self, message: Message, headers: dict[str, str]) -> bytes:
-        body = message.body()
+        body = _without_secrets(message)
         if len(body) <= MAX_INLINE:
             return body
         headers[h.BODY_REF] = await self.bodies.put(body)
@@ -229,6 +230,12 @@ class Bus:
         self.publisher.retry_all()
         for callback in list(self._on_reconnect):
             await callback()
+
+
+def _without_secrets(message: Message) -> bytes:
+    """A message as it leaves the process; only one that holds a known secret is looked at again."""
+    body = message.body()
+    return KNOWN.body(body, message.free_text) if message.free_text and KNOWN.is_in(body) else body
 
 
 async def _within(seconds: float, connecting: Coroutine[Any, Any, None]) -> None:
@@ -257,7 +264,8 @@ def _check_address(url: str) -> None:
             is_address = False
         if not is_address:
             raise Invalid(
-                f"{one.strip()!r} is no address of a NATS server, such as nats://127.0.0.1:4222", "MUSTER_NATS_URL"
+                f"{without_user_info(one.strip())!r} is no address of a NATS server, such as nats://127.0.0.1:4222",
+                "MUSTER_NATS_URL",
             )
 
 

@@ -14,6 +14,7 @@ from nats.aio.client import Client
 from muster_bus.background import supervised
 from muster_bus.read_stream import read_subject
 from muster_bus.receive import Stored
+from muster_bus.redact import KNOWN
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, MusterError
@@ -123,11 +124,17 @@ class Reports:
 
 def _report(reason: str, message: Stored, request_id: str | None) -> ErrorReport:
     return ErrorReport(
-        reason=reason,
+        reason=KNOWN(reason),
         subject=message.subject,
         stream=message.stream,
         sequence=message.sequence,
         claimed_sender=((message.headers or {}).get(h.SENDER) or "")[:200],
         request_id=subjects.as_id(request_id) if request_id else None,  # what a bad message claims goes into a header
-        excerpt=message.data[:EXCERPT].decode(errors="replace"),
+        excerpt=_excerpt(message.data),
     )
+
+
+def _excerpt(body: bytes) -> str:
+    """How a body begins; secrets are looked for in all of it, so that none is cut in two."""
+    looked_at = body if KNOWN.is_in(body) else body[:EXCERPT]
+    return KNOWN(looked_at.decode(errors="replace"))[:EXCERPT]

@@ -16,7 +16,8 @@ from muster_protocol.status_words import RequestStatus, TaskStatus, open_status
 NAMES = 3  # tasks that are named before the rest is counted
 MAX_REASON = 200  # characters of a reason: it is read on one line
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
-_LIBRARIES = ("/site-packages/", "/lib/python")  # a frame of the role itself is more useful
+_LIBRARIES = ("/site-packages/", "/lib/python", "<frozen ")  # a frame of the role itself is more useful
+_OURS = re.compile(r"/muster_(?:agent|bus|protocol|worker)/")
 _STATUS = {
     TaskPhase.WAITING: TaskStatus.WAITING,
     TaskPhase.READY: TaskStatus.READY,
@@ -103,9 +104,14 @@ def place_of(stack: str | None) -> str:
     frames: list[tuple[str, str]] = _FRAME.findall(stack or "")
     if not frames:
         return ""
-    own = [frame for frame in frames if not any(library in frame[0] for library in _LIBRARIES)]
+    own = [frame for frame in frames if is_own_code(frame[0])]
     path, line = (own or frames)[-1]
     return f" ({path.rpartition('/')[2]}:{line})"
+
+
+def is_own_code(path: str) -> bool:
+    """Whether a file belongs to the team: neither to a library nor to Muster."""
+    return not any(library in path for library in _LIBRARIES) and _OURS.search(path) is None
 
 
 def unserved_tag(spec: TaskSpec, live_tags: Collection[str]) -> str | None:

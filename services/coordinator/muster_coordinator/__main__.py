@@ -33,12 +33,12 @@ async def serve(given: Namespace, settings: "Settings") -> int:
 
 
 def main() -> int:
-    from muster_bus.process.settings import read_settings
+    from muster_bus.process.settings import process_settings
 
     parser = ArgumentParser(prog="python -m muster_coordinator", description=SUMMARY)
     add_arguments(parser)
     given = parser.parse_args()
-    return run_command(lambda: serve(given, read_settings(os.environ)))
+    return run_command(lambda: serve(given, process_settings(os.environ)))
 
 
 if __name__ == "__main__":

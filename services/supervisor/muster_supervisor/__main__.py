@@ -33,8 +33,10 @@ async def serve(given: Namespace, settings: "Settings") -> int:
 
     from muster_agent.team.file import load_team
     from muster_agent.team.lookup import find_team_file
+    from muster_bus.process.logging import set_up_logging
     from muster_bus.process.service import run_service
 
+    set_up_logging("supervisor", given.name or "", settings.log)  # for a team file that cannot be read
     team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()))
     show = logging.getLogger("muster.service").info
 
@@ -58,12 +60,12 @@ def make_supervisor(
 
 
 def main() -> int:
-    from muster_bus.process.settings import read_settings
+    from muster_bus.process.settings import process_settings
 
     parser = ArgumentParser(prog="python -m muster_supervisor", description=SUMMARY)
     add_arguments(parser)
     given = parser.parse_args()
-    return run_command(lambda: serve(given, read_settings(os.environ)))
+    return run_command(lambda: serve(given, process_settings(os.environ)))
 
 
 if __name__ == "__main__":

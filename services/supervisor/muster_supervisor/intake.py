@@ -6,6 +6,7 @@ import logging
 from muster_bus.connection import Bus, Incoming
 from muster_bus.lease import Delivery
 from muster_bus.log import RequestLog
+from muster_bus.process.about import work_for_request
 from muster_bus.receive import opened
 from muster_protocol import headers as h
 from muster_protocol import subjects
@@ -76,6 +77,7 @@ class Intake:
             return None
         if await self._handle_duplicate(request_id, delivery, request_hash):
             return None  # another copy started a run while the body was fetched
+        work_for_request(request_id)
         log.info("→ request %s  delivery %d", request_id, delivery.number)
         run = Run(Owner(self._resources, request_id, request, request_hash, delivery))
         self.runs[request_id] = run

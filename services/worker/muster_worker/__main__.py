@@ -33,10 +33,12 @@ async def serve(given: Namespace, settings: "Settings") -> int:
     from muster_agent.team.file import load_team
     from muster_agent.team.lookup import find_team_file
     from muster_agent.team.role_code import role_code
+    from muster_bus.process.logging import set_up_logging
     from muster_bus.process.service import run_service
     from muster_worker.executor import Executor
     from muster_worker.worker import Worker
 
+    set_up_logging("worker", given.name or "", settings.log)  # for a team file that cannot be read
     team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()), role_code(given.role))
     roles = given.role or [role.name for role in team.roles]
     slots = given.slots or sum(team.role(name).slots for name in roles)
@@ -51,12 +53,12 @@ async def serve(given: Namespace, settings: "Settings") -> int:
 
 
 def main() -> int:
-    from muster_bus.process.settings import read_settings
+    from muster_bus.process.settings import process_settings
 
     parser = ArgumentParser(prog="python -m muster_worker", description=SUMMARY)
     add_arguments(parser)
     given = parser.parse_args()
-    return run_command(lambda: serve(given, read_settings(os.environ)))
+    return run_command(lambda: serve(given, process_settings(os.environ)))
 
 
 if __name__ == "__main__":

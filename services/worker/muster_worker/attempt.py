@@ -21,7 +21,7 @@ from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_protocol.conflict import SideId
 from muster_protocol.errors import MusterError
-from muster_protocol.messages import Task
+from muster_protocol.messages import Failure, ResultStatus, Task
 from muster_protocol.status import failure_text
 from muster_worker.events import Events
 from muster_worker.executor import Executor, meter_of
@@ -40,6 +40,7 @@ from muster_worker.spans import (
 
 log = logging.getLogger("muster.worker")
 
+_DONE = {"status": ResultStatus.DONE.value}  # made once: it is logged for every task
 RETURN_SECONDS = 0.5  # until a message that came to an attempt that stops is given out again, times its deliveries …
 MAX_RETURN_SECONDS = 10.0  # … for a role that does not end must not make the broker busy
 
@@ -181,6 +182,7 @@ class RunningAttempt:
         if verdict is Verdict.POISON:
             error = failure("poison", f"taken {self.begun.number - 1} times without a result", is_final=True)
             await self._store(failed("", error), 0.0)
+            self._log_failure(ResultStatus.FAILED, error, 0.0)
             text = f"task {self.task.attempt_id}: {error.message}"
             await self._resources.bus.report(text, self.delivery, request_id=self.task.request_id)
         elif verdict is not Verdict.DONE_FROM_HERE:  # it may be a copy: the coordinator knows
@@ -227,11 +229,15 @@ class RunningAttempt:
         self.is_running = False
         self.delivery.lease.ack()
         if outcome.error is None:
-            log.info("✓ result  %s  %s  %.2f s", log_name(self.task), outcome.status, seconds)
+            log.info("✓ result  %s  %s  %.2f s", log_name(self.task), outcome.status, seconds, extra=_DONE)
         else:
-            reason = failure_text(outcome.error)
-            log.info("✗ result  %s  %s: %s  %.2f s", log_name(self.task), outcome.status, reason, seconds)
+            self._log_failure(outcome.status, outcome.error, seconds)
         return outcome
+
+    def _log_failure(self, status: ResultStatus, error: Failure, seconds: float) -> None:
+        said = log_name(self.task), status, failure_text(error), seconds
+        fields = {"status": status.value, "error_class": error.error_class}
+        log.warning("✗ result  %s  %s: %s  %.2f s", *said, extra=fields)
 
     async def _store(self, outcome: Outcome, seconds: float) -> Outcome:
         return await self._resources.results.store(self.task, self.begun, outcome, seconds)
@@ -270,6 +276,7 @@ class RunningAttempt:
                 await self._settle_cancelled()
                 return
             self.delivery.lease.ack()
+            self._log_failure(ResultStatus.FAILED, error, time.monotonic() - self.begun_at)
 
     async def _hand_back(self) -> None:
         """Hand back what a stop interrupted, unharmed, with a note."""

@@ -16,6 +16,7 @@ from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.messages import Event, HandedBack, Progress, Refused, Started, Task, ToolUsed
 from muster_worker.confirming import Confirming
+from muster_worker.result import log_name
 
 log = logging.getLogger("muster.worker")
 
@@ -70,6 +71,8 @@ class Events:
 
         def tool_used(tool: str, seconds: float, error: str | None) -> None:
             announce_start()
+            if error is not None:
+                log.warning("✗ tool    %s  %s failed: %s", log_name(task), tool, error, extra={"status": "failed"})
             used = ToolUsed(
                 **task.attempt_id._asdict(),
                 tool=tool,

@@ -8,8 +8,10 @@ from typing import Any
 from pydantic_core import from_json
 
 from muster_agent.models.port import NOTHING
+from muster_bus.redact import KNOWN
 from muster_protocol.errors import MusterError, Terminal, error_class_of
 from muster_protocol.messages import Failure, Output, ResultStatus, Usage
+from muster_protocol.status import is_own_code
 
 STACK_FRAMES = 4  # the innermost ones, which are the role's; the others are ours
 MAX_STACK = 2000
@@ -42,7 +44,7 @@ def stopped(role: str, reason: str, usage: Usage, tool_calls: tuple[dict[str, An
 
 
 def failure(error_class: str, message: str, *, stack: str | None = None, is_final: bool = False) -> Failure:
-    text = _encodable(message[:MAX_MESSAGE])
+    text = _encodable(KNOWN(message)[:MAX_MESSAGE])
     return Failure.model_validate({"class": error_class, "message": text, "stack": stack, "is_final": is_final})
 
 
@@ -51,7 +53,8 @@ def failure_of(raised: BaseException) -> Failure:
     error_class = error_class_of(raised)
     is_final = isinstance(raised, Terminal)
     if isinstance(raised, MusterError) and str(raised):
-        return failure(error_class, str(raised), is_final=is_final)
+        stack = _stack(raised) if _own_frames(raised) else None
+        return failure(error_class, str(raised), stack=stack, is_final=is_final)
     text = f"{type(raised).__name__}: {raised}" if str(raised) else type(raised).__name__
     return failure(error_class, text, stack=_stack(raised), is_final=is_final)
 
@@ -81,5 +84,13 @@ def _encodable(text: str) -> str:
 
 
 def _stack(raised: BaseException) -> str:
-    frames = traceback.extract_tb(raised.__traceback__)[-STACK_FRAMES:]
-    return _encodable("".join(traceback.format_list(frames))[-MAX_STACK:])
+    """The innermost frames, and before them the last of the role's own: a library may be many frames deep."""
+    frames = traceback.extract_tb(raised.__traceback__)
+    inner = frames[-STACK_FRAMES:]
+    own = [frame for frame in _own_frames(raised)[-1:] if frame not in inner]
+    return _encodable(KNOWN("".join(traceback.format_list([*own, *inner])))[-MAX_STACK:])
+
+
+def _own_frames(raised: BaseException) -> list[traceback.FrameSummary]:
+    """The frames of code that is neither a library's nor ours."""
+    return [frame for frame in traceback.extract_tb(raised.__traceback__) if is_own_code(frame.filename)]

@@ -9,6 +9,7 @@ from muster_bus.background import supervised
 from muster_bus.broker.queues import ack_wait_of, task_queue
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
+from muster_bus.process.about import work_for
 from muster_bus.pull import Pull
 from muster_bus.receive import opened
 from muster_protocol import subjects
@@ -102,6 +103,7 @@ class Worker:
         if task is None:
             return
         key = task.attempt_id
+        work_for(key)
         known = self._running.get(key)
         if known is not None:
             await known.on_redelivery(delivery)

@@ -152,7 +152,7 @@ def test_check_says_all_mistakes_and_starts_nothing_and_the_services_say_the_sam
         (5, "limits.deadline_seconds", None),
     ]
     for word, said in (
-        ("up", [of_the_code, *of_the_file]),
+        ("up", of_the_file),
         ("worker", [of_the_code, *of_the_file]),
         ("supervisor", of_the_file),
         ("provision", of_the_file),

@@ -88,5 +88,7 @@ def _cannot_write(error: OSError) -> int:
 
 
 def _fail(error: Exception, code: Exit) -> int:
-    print(f"muster: {error}", file=sys.stderr)
+    from muster_bus.redact import KNOWN, without_user_info
+
+    print(f"muster: {KNOWN(without_user_info(str(error)))}", file=sys.stderr)
     return code

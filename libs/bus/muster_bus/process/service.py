@@ -48,12 +48,13 @@ class Service(Protocol):
 async def run_service(kind: str, name: str | None, settings: Settings, make: Callable[[Bus], Service]) -> int:
     """Connect, make the service, print that it is ready, and run it until a signal; returns the exit code."""
     sender = Sender(kind, instance_name(name))
-    set_up_logging(kind, sender.instance, settings.log)
+    out = sys.stdout
+    set_up_logging(kind, sender.instance, settings.log, owns_stdout=True)
     tracing = Tracing.start(kind, sender.instance, settings.trace)
     log.info("connecting to %s", settings.broker_url)
     bus = await Bus.connect(settings.broker_url, sender, timeout=CONNECT_SECONDS, tracing=tracing)
     line = json.dumps({"ready": str(sender)}) if settings.log.is_json else f"{sender} is ready"
-    await run_until_signal(make(bus), settings, ready=lambda: print(line, flush=True))
+    await run_until_signal(make(bus), settings, ready=lambda: print(line, file=out, flush=True))
     return 0
 
 

@@ -7,20 +7,22 @@ exception is `Client.connect`, which users' programs call without settings. Chil
 import math
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from muster_bus.redact import KNOWN, MIN_SECRET, Secret
 from muster_protocol.errors import Invalid
 
 DEFAULT_NATS_URL = "nats://127.0.0.1:4222"
 DEFAULT_HTTP_HOST = "127.0.0.1"
 DEFAULT_HTTP_PORT = 8080
 DEFAULT_GRACE_SECONDS = 20.0
-_SECRET = re.compile(r"\w*(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)(_FILE)?", re.IGNORECASE)
-_PASSWORD = re.compile(r"//[^/@\s]*?:([^/@\s]+)@")
+_SECRET = re.compile(r"\w*(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?|CREDS|SEED)(_FILE)?", re.IGNORECASE)
+_SECRET_FILES = frozenset({"MUSTER_NATS_CREDS", "MUSTER_NATS_NKEY"})  # files, though their names do not say so
+_PASSWORD = re.compile(r"://(?:[^/@:\s]*:)?([^/@\s]+)@")  # or a token, which stands alone
+_OTEL_HEADER = re.compile(r"=(?:\w+(?:\s|%20)+)?([^,\s]+)")  # `authorization=Bearer …`
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,6 @@ class TraceSettings:
 
     otel_env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)  # under OpenTelemetry's own names
     has_content: bool = False  # prompts, tool arguments and outputs
-    secrets: tuple[str, ...] = field(default=(), repr=False)  # values that content must not show
 
     @property
     def has_endpoint(self) -> bool:
@@ -60,11 +61,19 @@ class Settings:
     trace: TraceSettings = TraceSettings()
     # The variables of a library under their own names; a key may be among them.
     model_env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    secrets: tuple[Secret, ...] = field(default=(), repr=False)  # what nothing that leaves the process may show
 
     @property
     def broker_url(self) -> str:
         """The broker that is named, else the local one."""
         return self.nats_url or DEFAULT_NATS_URL
+
+
+def process_settings(env: Mapping[str, str]) -> Settings:
+    """The settings of this process, whose environment this is; from now on the redactor knows its secrets."""
+    settings = read_settings(env)
+    KNOWN.add(settings.secrets)
+    return settings
 
 
 def read_settings(env: Mapping[str, str]) -> Settings:
@@ -80,6 +89,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         jaeger_url=env.get("MUSTER_JAEGER_URL") or None,
         trace=_trace(env),
         model_env=_beginning_with("ANTHROPIC_", env),
+        secrets=_secrets(env),
     )
 
 
@@ -87,22 +97,31 @@ def _trace(env: Mapping[str, str]) -> TraceSettings:
     text = env.get("MUSTER_TRACE_CONTENT") or "0"
     if text not in ("0", "1"):
         raise Invalid(f"{text!r} is neither 0 nor 1", "MUSTER_TRACE_CONTENT")
-    has_content = text == "1"
-    return TraceSettings(_beginning_with("OTEL_", env), has_content, _secrets(env) if has_content else ())
+    return TraceSettings(_beginning_with("OTEL_", env), has_content=text == "1")
 
 
-def _secrets(env: Mapping[str, str]) -> tuple[str, ...]:
+def _secrets(env: Mapping[str, str]) -> tuple[Secret, ...]:
     """The values of all variables that are named like a secret, also from files, and passwords in addresses."""
-    found: list[str] = []
+    found: list[Secret] = []
     for name, value in env.items():
-        found += _PASSWORD.findall(value)
-        if not _SECRET.fullmatch(name):
-            continue
-        found.append(value.strip())
-        if name.upper().endswith("_FILE"):
-            with suppress(OSError, UnicodeDecodeError):
-                found.append(Path(value).read_text().strip())
-    return tuple(secret for secret in found if secret)
+        found += [(name, password) for password in _PASSWORD.findall(value)]
+        if name.startswith("OTEL_") and name.endswith("_HEADERS"):
+            found += [(name, credential) for credential in _OTEL_HEADER.findall(value)]
+        elif name in _SECRET_FILES or (_SECRET.fullmatch(name) and name.upper().endswith("_FILE")):
+            found += [(name, secret) for secret in _in_file(Path(value))]
+        elif _SECRET.fullmatch(name):
+            found.append((name, value.strip()))
+    return tuple((name, secret) for name, secret in found if len(secret) >= MIN_SECRET)
+
+
+def _in_file(path: Path) -> list[str]:
+    """What a secret's file holds: all of it, and each line, since credentials stand between lines of words."""
+    try:
+        text = path.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return []  # whoever needs it says so
+    lines = [line.strip() for line in text.splitlines()]
+    return [text, *(line for line in lines if " " not in line and not line.startswith(("-", "*")))]
 
 
 def _log(text: str) -> LogSettings:

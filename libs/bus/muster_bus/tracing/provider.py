@@ -15,6 +15,7 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from muster_bus.process.version import version
 from muster_bus.tracing.express import Express
 from muster_bus.tracing.hold import Hold
+from muster_bus.tracing.redacting import RedactingExporter
 from muster_protocol.errors import Misconfigured
 
 # Ours where the environment says nothing. They are passed on and not set: an application's own SDK reads them too.
@@ -55,11 +56,11 @@ def make_provider(service: str, instance: str, otel_env: Mapping[str, str]) -> E
     resource = Resource.create({**ours, **OTELResourceDetector().detect().attributes})
     provider = TracerProvider(resource=resource, id_generator=PresetIds(), shutdown_on_exit=False)
     batch = BatchSpanProcessor(
-        _exporter(otel_env),
+        RedactingExporter(_exporter(otel_env)),
         max_queue_size=None if otel_env.get("OTEL_BSP_MAX_QUEUE_SIZE") else QUEUE_SIZE,
         schedule_delay_millis=None if otel_env.get("OTEL_BSP_SCHEDULE_DELAY") else DELAY_MILLISECONDS,
     )
-    express = Express(_exporter(otel_env))
+    express = Express(RedactingExporter(_exporter(otel_env)))
     hold = Hold(batch, express)
     provider.add_span_processor(hold)
     return Exporting(provider, hold, express)

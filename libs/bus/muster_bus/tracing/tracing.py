@@ -17,7 +17,7 @@ from opentelemetry.context import Context, attach, create_key, detach, get_value
 from opentelemetry.trace import Span, SpanKind, StatusCode, set_span_in_context
 
 from muster_bus.tracing import names
-from muster_bus.tracing.content import Redaction
+from muster_bus.tracing.content import content
 from muster_bus.tracing.context import (
     TRACEPARENT,
     RequestTrace,
@@ -47,13 +47,13 @@ PAUSE_SECONDS = 1.0  # beyond the look: a process that stood still for longer sa
 class Tracing:
     """Opens spans for one service. `Tracing()` opens none."""
 
-    def __init__(self, exporting: "Exporting | None" = None, content: Redaction | None = None) -> None:
+    def __init__(self, exporting: "Exporting | None" = None, *, has_content: bool = False) -> None:
         self._exporting = exporting
         self._tracer = exporting.provider.get_tracer("muster") if exporting else None
         self._open: set[Span] = set()
         self._watch: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
-        self.content = content  # None: prompts, arguments and outputs are not recorded
+        self.content = content if has_content else None  # None: prompts, arguments and outputs are not recorded
 
     @classmethod
     def start(cls, service: str, instance: str, settings: "TraceSettings") -> "Tracing":
@@ -62,8 +62,7 @@ class Tracing:
             return cls()
         from muster_bus.tracing.provider import make_provider
 
-        content = Redaction(settings.secrets) if settings.has_content else None
-        return cls(make_provider(service, instance, settings.otel_env), content)
+        return cls(make_provider(service, instance, settings.otel_env), has_content=settings.has_content)
 
     @property
     def provider(self) -> "trace.TracerProvider | None":

@@ -19,6 +19,7 @@ class Message(Frozen):
 
     kind: ClassVar[str]
     schema_version: ClassVar[int] = 1
+    free_text: ClassVar[tuple[str, ...]] = ()  # paths of what roles, models and people wrote: no secret may be in it
 
     @abstractmethod
     def subject_for(self, origin: Origin) -> str:

@@ -11,6 +11,7 @@ class ErrorReport(Message):
     """Something arrived that cannot be used, or something broke; never retried."""
 
     kind: ClassVar[str] = "error"
+    free_text: ClassVar[tuple[str, ...]] = ("reason", "excerpt", "claimed_sender")
 
     reason: str
     subject: str = ""

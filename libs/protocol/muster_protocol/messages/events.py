@@ -89,6 +89,7 @@ class Progress(AttemptEvent):
     """What a role says while it works."""
 
     kind: ClassVar[str] = "progress"
+    free_text: ClassVar[tuple[str, ...]] = ("text",)
 
     text: str
 
@@ -97,6 +98,7 @@ class ToolUsed(AttemptEvent):
     """A role called one of its tools."""
 
     kind: ClassVar[str] = "tool"
+    free_text: ClassVar[tuple[str, ...]] = ("error",)
 
     tool: str
     seconds: float

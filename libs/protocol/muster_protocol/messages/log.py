@@ -53,6 +53,7 @@ class PlanRecorded(LogEntry):
     """The plan. The first valid one in the log is the plan."""
 
     kind: ClassVar[str] = "plan"
+    free_text: ClassVar[tuple[str, ...]] = ("plan.goal", "plan.tasks.description", "warnings")
 
     plan: Plan
     text: str = ""
@@ -117,6 +118,7 @@ class Revision(LogEntry):
     """The next attempt of a failed task gets this description."""
 
     kind: ClassVar[str] = "revision"
+    free_text: ClassVar[tuple[str, ...]] = ("description", "reason")
 
     task_id: TaskId
     attempt: int
@@ -156,6 +158,7 @@ class Result(LogEntry):
     """What an attempt came to."""
 
     kind: ClassVar[str] = "result"
+    free_text: ClassVar[tuple[str, ...]] = ("output", "error.message", "error.stack", "tool_calls")
 
     request_id: RequestId
     task_id: TaskId
@@ -212,6 +215,7 @@ class Answer(LogEntry):
     """What the request came to."""
 
     kind: ClassVar[str] = "answer"
+    free_text: ClassVar[tuple[str, ...]] = ("text", "output", "tasks.reason", "reason", "contradictions", "gaps")
 
     request_id: RequestId
     status: AnswerStatus

@@ -7,6 +7,7 @@ from fastapi.telemetry import TelemetryConfig
 
 from muster_bus.process.version import version
 from muster_coordinator.api import conflicts, events, probes, problems, requests, watching
+from muster_coordinator.api.redaction import Redaction
 
 if TYPE_CHECKING:
     from muster_coordinator.coordinator import Coordinator
@@ -36,6 +37,7 @@ def make_app(coordinator: "Coordinator") -> FastAPI:
     """The application that answers for this coordinator."""
     app = FastAPI(title="Muster", version=version(), redoc_url=None, telemetry=_telemetry(coordinator))
     problems.add_handlers(app, coordinator)
+    app.add_middleware(Redaction)
 
     @app.get("/", include_in_schema=False)
     async def index() -> dict[str, Any]:

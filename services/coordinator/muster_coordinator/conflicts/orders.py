@@ -31,7 +31,7 @@ async def tell_to_stop(bus: Bus, record: Conflict, stop: SideId) -> None:
     )
     origin = bus.origin(record.request_id, nonce=secrets.token_hex(4))
     await bus.store(abort, origin, give_up_after=STORE_SECONDS)
-    log.info("■ abort   %s  %s", record.attempt_id, stop)
+    log.info("■ abort   %s  %s", record.attempt_id, stop, extra=_fields(record))
 
 
 async def announce(bus: Bus, record: Conflict) -> None:
@@ -39,10 +39,14 @@ async def announce(bus: Bus, record: Conflict) -> None:
     found = ConflictFound.of_record(record)
     stored = await bus.store(found, bus.origin(record.request_id), give_up_after=STORE_SECONDS)
     if not stored.is_duplicate:
-        log.warning("! %s/%s attempt %d: %s: %s", *record.attempt_id, found.what, record.why)
+        log.warning("! %s/%s attempt %d: %s: %s", *record.attempt_id, found.what, record.why, extra=_fields(record))
         record_conflict(bus.tracing, record)
 
 
 def without_effect(record: Conflict) -> list[SideId]:
     """The sides that were told to stop and have not ended."""
     return [stop for stop in record.stops if (side := record.side(stop)) is not None and side.ended is None]
+
+
+def _fields(record: Conflict) -> dict[str, object]:
+    return {"request": record.request_id, "task": record.task_id, "attempt": record.attempt}

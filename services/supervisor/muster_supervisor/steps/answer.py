@@ -159,8 +159,9 @@ def _final(owner: Owner, step: GiveAnswer, draft: Draft) -> Answer:
 
 
 def _log_written(answer: Answer) -> None:
-    if answer.status is AnswerStatus.FAILED:
+    fields, said = {"status": answer.status.value}, (answer.request_id, answer.status, answer.seconds)
+    if answer.status in (AnswerStatus.FAILED, AnswerStatus.PARTIAL):
         reason = next(iter(answer.gaps), "no task finished")
-        log.info("✗ answer  %s  %s  %.2f s: %s", answer.request_id, answer.status, answer.seconds, reason)
+        log.warning("✗ answer  %s  %s  %.2f s: %s", *said, reason, extra=fields)
     else:
-        log.info("✓ answer  %s  %s  %.2f s", answer.request_id, answer.status, answer.seconds)
+        log.info("✓ answer  %s  %s  %.2f s", *said, extra=fields)

@@ -1,10 +1,15 @@
 """Records that an attempt failed although no worker said so: its timeout passed, or its task could not be published."""
 
+import logging
+
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.messages import Failure, Result, ResultStatus
+from muster_protocol.status import failure_text
 from muster_supervisor.abort import abort_attempts
 from muster_supervisor.decide import Expire, timed_out
 from muster_supervisor.owner import Owner
+
+log = logging.getLogger("muster.supervisor")
 
 
 async def expire(owner: Owner, step: Expire) -> None:
@@ -31,3 +36,8 @@ async def fail_attempt(owner: Owner, attempt_id: AttemptId, failure: Failure, se
         seconds=seconds,
     )
     await owner.append(result)
+    request_id, task_id, number = attempt_id
+    fields = {"task": task_id, "attempt": number, "status": result.status.value, "error_class": failure.error_class}
+    log.warning(
+        "✗ result  %s/%s  attempt %d  failed: %s", request_id, task_id, number, failure_text(failure), extra=fields
+    )

@@ -5,6 +5,7 @@ import logging
 
 from muster_agent.models.port import Ask, RefineBrief, require_complete
 from muster_agent.models.retry import ask_with_retry
+from muster_bus.process.about import work_for
 from muster_protocol.messages import Revision, Usage
 from muster_supervisor.decide import Refine
 from muster_supervisor.owner import Owner
@@ -22,6 +23,7 @@ def start_refining(owner: Owner, step: Refine) -> None:
 
 
 async def _refine(owner: Owner, step: Refine) -> None:
+    work_for(step.attempt_id)
     try:
         with refine_span(owner, step.attempt_id, step.not_before - owner.now()):
             await _revise(owner, step)

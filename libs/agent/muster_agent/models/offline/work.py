@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from muster_agent.errors import ToolsFailed
 from muster_agent.models.offline.measures import Measure, Rows, comparison, figures, measures, profile
 from muster_agent.models.port import Ask, Reply, ToolCall, ToolSpec, WorkBrief, as_text
 from muster_protocol.errors import Terminal
@@ -13,6 +14,7 @@ from muster_protocol.errors import Terminal
 SIGNATURE = "offline (rule-based, not an LLM)"
 _TABLE = re.compile(r"^- (\w+)\((.+?)\)(?: -- (.*))?$", re.MULTILINE)
 _RESULT = "Result: "
+_GAP = "Missing: "
 _OWN = ("search_corpus", "query_database", "calculate", "format_document")
 
 
@@ -22,6 +24,7 @@ class Seen:
 
     tools: Mapping[str, ToolSpec]
     used: Sequence[tuple[ToolCall, str]]
+    failures: Sequence[str] = ()  # of calls that raised, each with the name of its tool
 
     @property
     def names(self) -> set[str]:
@@ -33,16 +36,15 @@ class Seen:
 
 def work_by_rules(ask: Ask, brief: WorkBrief) -> Reply:
     """The next tool calls, or the text if nothing is left to look up, to compute or to lay out."""
-    used = [
-        (call, output.text)
-        for turn in ask.transcript
-        for call, output in zip(turn.reply.tool_calls, turn.outputs, strict=True)
-        if not output.is_error
-    ]
-    seen = Seen({tool.name: tool for tool in ask.tools}, used)
+    outputs = [pair for turn in ask.transcript for pair in zip(turn.reply.tool_calls, turn.outputs, strict=True)]
+    used = [(call, output.text) for call, output in outputs if not output.is_error]
+    failures = list(dict.fromkeys(f"{call.name} failed: {output.text}" for call, output in outputs if output.is_error))
+    if failures and not used and not brief.context:
+        raise ToolsFailed("; ".join(failures))
+    seen = Seen({tool.name: tool for tool in ask.tools}, used, failures)
     calls = _next_calls(brief, seen, has_asked=bool(ask.transcript))
     if calls and not ask.is_last:
-        numbered = [ToolCall(f"call-{len(used) + number}", *call) for number, call in enumerate(calls, 1)]
+        numbered = [ToolCall(f"call-{len(outputs) + number}", *call) for number, call in enumerate(calls, 1)]
         return Reply(tool_calls=tuple(numbered), stop="tools")
     return Reply(text=_shaped(_text(brief, seen), brief.expected_output))
 
@@ -57,11 +59,13 @@ def _next_calls(brief: WorkBrief, seen: Seen, has_asked: bool) -> list[tuple[str
         calls = _lookups(brief, seen.tools)
         if calls:
             return calls
-    if "calculate" in seen.tools and "calculate" not in seen.names:
+    has_failed = any(failure.startswith("calculate ") for failure in seen.failures)
+    if "calculate" in seen.tools and "calculate" not in seen.names and not has_failed:
         expressions = [measure.expression for measure in _measures(seen)]
         if expressions:
             return [("calculate", {"expression": expression}) for expression in expressions]
-    if "format_document" in seen.tools and "format_document" not in seen.names:
+    has_failed = any(failure.startswith("format_document ") for failure in seen.failures)
+    if "format_document" in seen.tools and "format_document" not in seen.names and not has_failed:
         return [("format_document", _layout(brief, seen))]
     return []
 
@@ -135,6 +139,7 @@ def _text(brief: WorkBrief, seen: Seen) -> str:
         given = [as_text(output) for output in brief.context.values()]
         nothing = "Nothing was found: there is no material and no tool output for this task, and rules know nothing."
         parts += given or [nothing]
+    parts += [f"{_GAP}{failure}" for failure in seen.failures]
     return "\n\n".join([*parts, f"— {SIGNATURE}"])
 
 
@@ -163,6 +168,8 @@ def _layout(brief: WorkBrief, seen: Seen) -> Mapping[str, Any]:
         sections.append({"heading": heading, "body": body or "Nothing was found."})
     for passages in seen.outputs("search_corpus"):
         sections.append({"heading": "From the documents", "body": passages})
+    if seen.failures:
+        sections.append({"heading": "Missing", "body": "\n".join(f"- {failure}" for failure in seen.failures)})
     if results:
         sections.insert(0, {"heading": "Summary", "body": "\n".join(results)})
     if not sections:

@@ -1,0 +1,164 @@
+"""The log of a request as lines for people: what its entries, its events and the errors about it say. Pure.
+
+The streams keep these when the services' own logs are gone, or on machines that nobody can reach.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from muster_protocol.messages import (
+    Answer,
+    AnswerStatus,
+    ConflictFound,
+    Decision,
+    Dispatched,
+    ErrorReport,
+    Event,
+    HandedBack,
+    LogBody,
+    PlanRecorded,
+    Progress,
+    Refused,
+    Reserved,
+    Result,
+    Revision,
+    Started,
+    Taken,
+    ToolUsed,
+)
+from muster_protocol.status import failure_text
+from muster_protocol.status_words import ResultStatus
+
+NAMES = 5  # attempts that one line names
+_MARKS = {ResultStatus.DONE: "✓", ResultStatus.FAILED: "✗", ResultStatus.CANCELLED: "■"}
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One thing that happened; the fields are those of `MUSTER_LOG=json`."""
+
+    time: float
+    sender: str
+    kind: str
+    message: str
+    task: str = ""
+    attempt: int = 0
+    worker: str = ""
+    status: str = ""
+    error_class: str = ""
+
+    def as_json(self, request_id: str) -> dict[str, Any]:
+        """As machines read it; what is not known is left out."""
+        service, _, rest = self.sender.partition("/")
+        fields = {
+            "time": self.time,
+            "service": service,
+            "instance": rest.partition("/")[0],
+            "kind": self.kind,
+            "request": request_id,
+            "task": self.task,
+            "attempt": self.attempt,
+            "worker": self.worker,
+            "status": self.status,
+            "error_class": self.error_class,
+            "message": self.message,
+        }
+        return {name: value for name, value in fields.items() if value}
+
+
+def line_of(time: float, sender: str, body: LogBody | Event | ErrorReport) -> LogLine:
+    """What one message of a request says."""
+    match body:
+        case Result():
+            return _result(time, sender, body)
+        case Answer():
+            return _answer(time, sender, body)
+        case Revision():
+            again = f"↻ retry   {_name(body.task_id, body.attempt)}  after: {body.reason}"
+            return LogLine(time, sender, body.kind, again, body.task_id, body.attempt)
+        case ErrorReport():
+            return LogLine(time, sender, body.kind, f"✗ refused {body.subject} #{body.sequence}: {body.reason}")
+        case Taken() | PlanRecorded() | Reserved() | Dispatched() | Decision():
+            return LogLine(time, sender, body.kind, _request_text(body))
+        case _:
+            return _event(time, sender, body)
+
+
+def _request_text(body: Taken | PlanRecorded | Reserved | Dispatched | Decision) -> str:
+    match body:
+        case Taken(handed_back=True):
+            return f"← request handed back by supervisor-{body.instance}"
+        case Taken():
+            return f"→ request taken by supervisor-{body.instance}, delivery {body.delivery}"
+        case PlanRecorded():
+            warnings = "".join(f"; {warning}" for warning in body.warnings)
+            return f"☰ plan    {_count(len(body.plan.tasks), 'task')} by {body.planner or 'the request'}{warnings}"
+        case Reserved():
+            return f"… reserve {_names([(one.task_id, one.attempt) for one in body.attempts])}"
+        case Dispatched():
+            return f"→ queued  {_names([(one.task_id, one.attempt) for one in body.attempts])}"
+        case Decision():
+            return f"■ decided {body.decision} by {body.by}{': ' if body.reason else ''}{body.reason}"
+        case _:
+            assert_never(body)
+
+
+def _event(time: float, sender: str, body: Event) -> LogLine:
+    where = _name(body.task_id, body.attempt)
+    worker = sender.partition("/")[2].partition("/")[0] if sender.startswith("worker/") else ""
+    status = ""
+    match body:
+        case Started():
+            text = f"→ task    {where}  started as {body.role}, delivery {body.delivery}"
+        case HandedBack():
+            text = f"← task    {where}  handed back"
+        case Refused():
+            text = f"■ task    {where}  not run: {body.why}"
+        case Progress():
+            text = f"· task    {where}  {body.text}"
+        case ToolUsed():
+            status = "done" if body.error is None else "failed"
+            how = f"{body.tool}  {body.seconds:.2f} s" if body.error is None else f"{body.tool} failed: {body.error}"
+            text = f"{'·' if body.error is None else '✗'} tool    {where}  {how}"
+        case ConflictFound():
+            text = f"! {where}  {body.what}: {body.first} and {body.second}: {body.why}"
+        case _:
+            assert_never(body)
+    return LogLine(time, sender, body.kind, text, body.task_id, body.attempt, worker, status)
+
+
+def _result(time: float, sender: str, result: Result) -> LogLine:
+    why = f": {failure_text(result.error)}" if result.error else ""
+    text = f"{_MARKS[result.status]} result  {_name(result.task_id, result.attempt)}  {result.status.value}{why}"
+    return LogLine(
+        time,
+        sender,
+        result.kind,
+        f"{text}  {result.seconds:.2f} s",
+        result.task_id,
+        result.attempt,
+        result.worker,
+        result.status.value,
+        result.error.error_class if result.error else "",
+    )
+
+
+def _answer(time: float, sender: str, answer: Answer) -> LogLine:
+    is_done = answer.status is AnswerStatus.DONE
+    why = "" if is_done else "".join(f"; {gap}" for gap in answer.gaps)
+    text = f"{'✓' if is_done else '✗'} answer  {answer.status.value}  {answer.seconds:.2f} s{why}"
+    return LogLine(time, sender, answer.kind, text, status=answer.status.value)
+
+
+def _name(task_id: str, attempt: int) -> str:
+    return f"{task_id}  attempt {attempt}"
+
+
+def _names(attempts: Sequence[tuple[str, int]]) -> str:
+    named = ", ".join(f"{task_id} attempt {attempt}" for task_id, attempt in attempts[:NAMES])
+    return named if len(attempts) <= NAMES else f"{named} and {len(attempts) - NAMES} more"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

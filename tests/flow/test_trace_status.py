@@ -82,7 +82,7 @@ async def test_muster_up_is_three_services_and_shows_models_tools_and_with_leave
     } <= paths
     said = [span.attributes[name] for span in tree.spans.values() for name in names.CONTENT if name in span.attributes]
     assert not any(SECRET in text for text in said)
-    assert any("[secret]" in text for text in said)
+    assert any("[redacted" in text for text in said)
     assert any("cut off after" in text for text in said)
     assert all(len(text) < 3 * MAX_CONTENT for text in said)
     (plan,) = [span for span in tree.named("chat") if span.service == "muster-supervisor"]

@@ -66,6 +66,8 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
             export_answer(owner.bus, owner.delivery, answer, step.cause or error_class_of_tasks(owner.state))
             await owner.finish_background()
             return
+        if not step.reason and owner.state.open_tasks:
+            return  # a success came late: what was skipped for its task is to be done now
         has_more = bool(merge(owner.state, step.reason).made_of - draft.made_of)
         if has_more and not has_composed_again and owner.now() < owner.deadline - WRITE_SECONDS:
             has_composed_again = True

@@ -7,10 +7,11 @@ log and begin in one instant. (A worker paused in just that instant would be a f
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import cast
 
-from muster_protocol.messages import AnswerStatus, PlanRecorded, Result, ResultStatus
+from muster_protocol.messages import AnswerStatus, PlanRecorded, Result
 from tests.chaos.doubles import invented, missed
 from tests.chaos.evidence import Evidence, Log
 from tests.chaos.ledger import Ledger, Sent, Word, overlap
@@ -104,12 +105,13 @@ class Checker:
     def _kept_work(self, log: Log) -> Iterator[Violation]:
         if log.answer is None:
             return
-        table = {outcome.id: outcome.status for outcome in log.answer.tasks}
-        for (task, attempt), entry in log.results.items():
-            is_done = isinstance(entry.body, Result) and entry.body.status is ResultStatus.DONE
-            if is_done and table.get(task) != "done":
-                text = f"{task} attempt {attempt} is stored as done, the answer says {table.get(task)}"
+        table = {outcome.id: outcome.status.value for outcome in log.answer.tasks}
+        for task, entry in log.successes.items():
+            if table.get(task) != "done":
+                text = f"{task} is stored as done at #{entry.sequence}, the answer says {table.get(task)}"
                 yield Violation("I4 finished work", log.request_id, text)
+        for task in _not_in_output(log, table):
+            yield Violation("I4 finished work", log.request_id, f"{task} is done, and the answer has no output of it")
         verify = bool(table) and all(status == "done" for status in table.values())
         if verify and log.answer.status not in (AnswerStatus.DONE, AnswerStatus.CANCELLED):
             yield Violation("answer", log.request_id, f"all tasks are done, and it says {log.answer.status}")
@@ -154,6 +156,21 @@ class Checker:
         for stream, count in self._evidence.stored.items():
             if count:
                 yield Violation("nothing left", "", f"{stream} holds {count} messages")
+
+
+def _not_in_output(log: Log, table: Mapping[str, str]) -> list[str]:
+    """The tasks that are done, that nobody used who is done, and whose output the answer lacks."""
+    plan_entry = log.plans[0].body if log.plans else None
+    if log.answer is None or not isinstance(plan_entry, PlanRecorded):
+        return []
+    done = {task for task, status in table.items() if status == "done"}
+    tasks = plan_entry.plan.tasks
+    used = {needed for spec in tasks if spec.id in done for needed in spec.dependencies}
+    ends = {spec.id for spec in tasks} - {needed for spec in tasks for needed in spec.dependencies}
+    if len(ends) == 1 and ends <= done:  # its output stands alone
+        return [] if log.answer.output is not None else list(ends)
+    shown = cast("dict[str, object]", log.answer.output) if isinstance(log.answer.output, dict) else {}
+    return sorted(done - used - shown.keys())
 
 
 def _finish_of(result: Result) -> str:

@@ -55,6 +55,7 @@ class Log:
     answers: list[Entry] = field(default_factory=list[Entry])  # likewise
     reserved: dict[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
     results: dict[tuple[str, int], Entry] = field(default_factory=dict[tuple[str, int], Entry])  # the first of each
+    successes: dict[str, Entry] = field(default_factory=dict[str, Entry])  # of each task the first that a worker stored
 
     @property
     def answer(self) -> Answer | None:
@@ -67,12 +68,9 @@ class Log:
 
     def finished(self, task: str, attempt: int) -> Entry | None:
         """The first entry after which nobody may begin this attempt: its result, or a success of its task."""
-        settling = [
-            entry
-            for (of, number), entry in self.results.items()
-            if of == task and (number == attempt or _is_done(entry))
-        ]
-        return min(settling, key=lambda entry: entry.sequence, default=None)
+        settling = [self.results.get((task, attempt)), self.successes.get(task)]
+        found = (entry for entry in settling if entry is not None)
+        return min(found, key=lambda entry: entry.sequence, default=None)
 
 
 def judged(request_id: str, entries: list[Entry]) -> Log:
@@ -97,6 +95,8 @@ def _count_result(log: Log, entry: Entry, body: Result) -> None:
         return  # what a worker had spent that was told to stop
     if attempt in log.reserved and not log.answers:
         log.results.setdefault(attempt, entry)
+        if body.status is ResultStatus.DONE and not h.is_owner(entry.sender):
+            log.successes.setdefault(body.task_id, entry)
 
 
 def _count_owner(log: Log, entry: Entry) -> None:
@@ -110,10 +110,6 @@ def _count_owner(log: Log, entry: Entry) -> None:
                 log.reserved.setdefault((attempt.task_id, attempt.attempt), entry.time)
         case _:
             return
-
-
-def _is_done(entry: Entry) -> bool:
-    return isinstance(entry.body, Result) and entry.body.status is ResultStatus.DONE
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Random faults from a seeded source: kill -9, SIGTERM, pauses of services and of brokers."""
+"""Random faults from a seeded source: kill -9, SIGTERM, pauses of services and of brokers, a worker that is cut off."""
 
 import asyncio
 import random
@@ -9,14 +9,15 @@ from dataclasses import dataclass
 
 from muster_bus.broker.embedded import Server
 from muster_testing.broker import pause, resume
-from tests.chaos.processes import Process, Processes
+from tests.chaos.processes import CUT_OFF, Process, Processes
 
 PAUSE_SECONDS = (0.5, 3.0)  # between two faults
 DOWN_SECONDS = (0.0, 1.5)  # before what was killed is started again
 PAUSED_LEASES = (0.2, 3.0)
 BROKER_PAUSED_SECONDS = (0.1, 2.0)
+CUT_SECONDS = (0.5, 5.0)  # past the timeouts of some tasks: the worker finishes them after they were given up
 REJOIN_SECONDS = 5.0  # a node that is back must follow again before the next one may go
-WEIGHTS = {"kill -9": 5, "SIGTERM": 3, "pause": 5, "broker kill -9": 1.5, "broker pause": 1}
+WEIGHTS = {"kill -9": 5, "SIGTERM": 3, "pause": 5, "broker kill -9": 1.5, "broker pause": 1, "cut": 2}
 
 Doing = Coroutine[None, None, None]
 
@@ -62,6 +63,8 @@ class Faults:
                 return self._at_a_broker(self._kill_broker, draw)
             case "broker pause":
                 return self._at_a_broker(self._pause_broker, draw)
+            case "cut":
+                return self._cut(draw) if not self._processes.is_cut else None
             case "SIGTERM":
                 return self._at_a_service(self._stop, draw)
             case "pause":
@@ -83,6 +86,16 @@ class Faults:
                 service.is_busy = False
 
         return done()
+
+    async def _cut(self, draw: Draw) -> None:
+        processes = self._processes
+        began, pid = time.time(), next(service.pid for service in processes.services if service.name == CUT_OFF)
+        await processes.cut()
+        try:
+            await asyncio.sleep(_within(CUT_SECONDS, draw.extent))
+        finally:
+            await processes.mend()
+            processes.was_away(CUT_OFF, began, pid)
 
     def _at_a_broker(self, do: Callable[[Server, Draw], Doing], draw: Draw) -> Doing | None:
         if self._is_broker_busy:

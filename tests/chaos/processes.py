@@ -8,6 +8,7 @@ from pathlib import Path
 
 from muster_bus.broker.embedded import Server, free_port
 from muster_testing.cluster import Cluster
+from muster_testing.proxy import Proxy
 from muster_testing.services import command, environment
 from tests.chaos.ledger import Death, Ledger, Outage
 
@@ -17,6 +18,7 @@ GRACE_SECONDS = 6.0
 STOP_SECONDS = GRACE_SECONDS + 12.0  # the stop's own limits: service, connection and exporter
 WATCH_SECONDS = 0.05
 BROKEN = ("Traceback (most recent call last)", "was never awaited", "was never retrieved")
+CUT_OFF = "w3"  # the worker that can be cut off from the brokers
 TAIL = 1500  # characters of a dead service's log that are shown
 
 
@@ -131,17 +133,31 @@ class Processes:
         self.cluster = Cluster(folder / "brokers") if is_cluster else None
         self.brokers = self.cluster.servers if self.cluster else [Server(folder / "broker")]
         self.services: list[Process] = []
+        self.wires: list[Proxy] = []  # what the worker `w3` is connected through, one to each broker
+        self.is_cut = False
 
     @property
     def url(self) -> str:
         return ",".join(server.url for server in self.brokers)
 
     def _process(self, name: str, service: str, *options: str) -> Process:
-        return Process(name, service, options, self._folder, self.url, self.ledger)
+        url = ",".join(wire.url for wire in self.wires) if name == CUT_OFF else self.url
+        return Process(name, service, options, self._folder, url, self.ledger)
+
+    async def cut(self) -> None:
+        """Take the wires of one worker away, while it goes on."""
+        self.is_cut = True
+        await asyncio.gather(*(wire.close() for wire in self.wires))
+
+    async def mend(self) -> None:
+        await asyncio.gather(*(wire.open() for wire in self.wires))
+        self.is_cut = False
 
     async def start_brokers(self) -> None:
         """They find their ports; only then the commands of the services are known."""
         await asyncio.gather(*(server.start() for server in self.brokers))
+        self.wires = [Proxy(server.port) for server in self.brokers]
+        await self.mend()
         team = ("--team", str(self._folder / "team.yaml"))
         self.services = [
             *(self._process(f"s{n}", "supervisor", *team) for n in (1, 2)),
@@ -169,6 +185,7 @@ class Processes:
         for service in self.services:
             service.signal(signal.SIGCONT)
             service.kill()
+        await self.cut()
         await asyncio.gather(*(server.stop() for server in self.brokers))
 
     def was_away(self, who: str, began: float, process: int = 0, *, is_death: bool = False) -> None:

@@ -126,6 +126,6 @@ def _a_task(chance: random.Random, number: int) -> dict[str, Any]:
         "description": json.dumps(orders),
         "dependencies": chance.sample(earlier, wanted),
     }
-    if chance.random() < 0.05:
+    if chance.random() < 0.1:  # given up soon, and sometimes finished by a worker that is cut off
         task |= {"timeout_seconds": round(chance.uniform(0.2, 1.0), 3), "max_attempts": chance.randint(1, 2)}
     return task

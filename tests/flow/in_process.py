@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
+import threading
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Coroutine
 
 from muster_agent.models.port import FREE, Ask, Model, Reply
 from muster_agent.models.scripted import Scripted
@@ -98,12 +99,19 @@ def task_of(task_id: str, *, description: str = "{}", deadline: float | None = N
     )
 
 
+def hang_while(others_act: Callable[[], Coroutine[object, object, None]]) -> None:
+    """Nothing turns in this process while somebody else acts."""
+    thread = threading.Thread(target=lambda: asyncio.run(others_act()))
+    thread.start()
+    thread.join()
+
+
 async def put_task(muster: Muster, task: Task) -> None:
     await muster.bus.store(task, muster.bus.origin(task.request_id))
 
 
 async def put_result(
-    muster: Muster, request_id: str, task_id: str, status: ResultStatus, error: Failure | None = None
+    bus: Bus, request_id: str, task_id: str, status: ResultStatus, error: Failure | None = None
 ) -> None:
     result = Result(
         request_id=request_id,
@@ -115,7 +123,7 @@ async def put_result(
         worker="w1",
         role="scripted",
     )
-    await muster.bus.store(result, muster.bus.origin(request_id))
+    await bus.store(result, bus.origin(request_id))
 
 
 async def next_deliveries(muster: Muster, queue: Queue, count: int, within: float) -> list[Delivery]:

@@ -140,7 +140,7 @@ async def test_reasons_that_are_together_too_long_for_a_message_are_cut_in_the_a
         )
         assert await owner.compare_and_set(plan_entry)
         await owner.append(reserved(*((name, 1) for name in names)))
-        await asyncio.gather(*(put_result(muster, "r1", name, ResultStatus.FAILED, error) for name in names))
+        await asyncio.gather(*(put_result(muster.bus, "r1", name, ResultStatus.FAILED, error) for name in names))
         await owner.log.refresh()
 
         await give_answer(owner, GiveAnswer(AnswerStatus.FAILED, "all of them failed"))

@@ -45,7 +45,7 @@ async def test_a_request_whose_supervising_fails_is_taken_again(muster: Muster) 
     async with supervising(muster, Buggy()):
         request = await muster.submit([{"id": "a"}])
         await muster.until_log(request, lambda state: state.in_flight == 1)
-        await put_result(muster, request, "a", ResultStatus.DONE)
+        await put_result(muster.bus, request, "a", ResultStatus.DONE)
         answer = await muster.answer(request)
 
     assert answer.status is AnswerStatus.DONE
@@ -83,7 +83,7 @@ async def test_poison_is_answered_from_the_log_and_not_by_the_model_that_may_be_
         assert await owner.compare_and_set(plan_entry)
         await owner.append(reserved(("a", 1), ("b", 1)))
         for name in ("a", "b"):
-            await put_result(muster, "r1", name, ResultStatus.DONE)
+            await put_result(muster.bus, "r1", name, ResultStatus.DONE)
         await owner.log.refresh()
 
         await refuse(owner, "poison", "poison")

@@ -1,8 +1,7 @@
 """I2: whoever may not be the owner any more writes nothing, also before the fold would ignore it."""
 
 import asyncio
-import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -10,7 +9,7 @@ from muster_protocol.messages import Answer, AnswerStatus, Result, ResultStatus,
 from muster_supervisor.owner import LeaseLost, Owner, Superseded
 from muster_supervisor.run import Run
 from muster_testing import until
-from tests.flow.in_process import connected, delivery_of, owner_of
+from tests.flow.in_process import connected, delivery_of, hang_while, owner_of
 from tests.guards import guards
 from tests.harness import Muster
 from tests.unit.protocol.log_builder import answer, planned, task
@@ -114,7 +113,7 @@ async def test_a_delivery_that_lay_in_the_socket_of_a_hung_owner_takes_nothing_f
 
 
 @guards(
-    "libs/protocol/muster_protocol/fold/rules.py",
+    "libs/protocol/muster_protocol/fold/writers.py",
     "return by_owner and state.answer is None and (",
     rule="I2",
     replace="return by_owner and (",
@@ -126,13 +125,6 @@ def test_of_two_answers_the_first_counts() -> None:
     log.own(answer("second"))
 
     assert log.state.answer == answer("first")
-
-
-def hang_while(others_act: Callable[[], Coroutine[object, object, None]]) -> None:
-    """Nothing turns in this process while somebody else acts."""
-    thread = threading.Thread(target=lambda: asyncio.run(others_act()))
-    thread.start()
-    thread.join()
 
 
 async def test_an_expiry_under_an_old_term_is_written_again(muster: Muster) -> None:

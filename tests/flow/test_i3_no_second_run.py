@@ -1,21 +1,23 @@
 """I3: a task whose result is stored is never executed again, also after kill -9 of the broker."""
 
+import asyncio
 import signal
 
 from muster_bus.broker.queues import task_queue
 from muster_bus.read_stream import read_subject
 from muster_protocol import subjects
 from muster_protocol.messages import AnswerStatus, ResultStatus
-from muster_worker.history import settling
+from muster_testing import until
+from muster_worker.history import STALE_SECONDS, History, Verdict, read_from_reservation
 from tests.bus.broker_tools import Recorder
-from tests.flow.in_process import put_result, task_of
+from tests.flow.in_process import connected, delivery_of, hang_while, put_result, task_of
 from tests.guards import guards
 from tests.harness import Muster
 
 
 @guards(
     "services/worker/muster_worker/history.py",
-    "if is_suspect and (settled := await settling(self._bus, task)):",
+    "if settled_by(entries, task.attempt_id) is not None:",
     rule="I3",
 )
 @guards(
@@ -65,9 +67,9 @@ async def test_a_task_stored_again_after_a_broker_restart_is_recognised_though_i
 
 @guards(
     "services/worker/muster_worker/history.py",
-    "return is_again or is_forgotten or is_old",
+    "return is_again or is_forgotten or is_old or is_retry",
     rule="I3",
-    replace="return is_again or is_old",
+    replace="return is_again or is_old or is_retry",
 )
 async def test_a_task_that_a_restarted_broker_delivers_a_moment_later_is_recognised(patient_muster: Muster) -> None:
     muster = patient_muster
@@ -94,9 +96,9 @@ async def test_a_task_that_a_restarted_broker_delivers_a_moment_later_is_recogni
 
 @guards(
     "services/worker/muster_worker/history.py",
-    "return is_again or is_forgotten or is_old",
+    "return is_again or is_forgotten or is_old or is_retry",
     rule="I3",
-    replace="return is_again or is_forgotten",
+    replace="return is_again or is_forgotten or is_retry",
 )
 async def test_a_worker_that_hung_with_a_task_in_its_socket_does_not_do_what_a_peer_has_done(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
@@ -131,20 +133,44 @@ async def _delivered_to_a_hanging_worker(muster: Muster) -> str:
 
 @guards(
     "services/worker/muster_worker/history.py",
-    "task.reserved_sequence, from_leader=True",
+    "max(0, task.reserved_sequence - 1), from_leader=True",
     rule="I3",
-    replace="task.reserved_sequence",
+    replace="max(0, task.reserved_sequence - 1)",
 )
 @guards("libs/bus/muster_bus/read_stream.py", "if from_leader:", rule="I3")
 async def test_whether_a_task_is_done_is_asked_of_the_leader_of_its_log(muster: Muster) -> None:
     """A replica that lags would say no, and the task would run again."""
     asked = await Recorder.on(muster.bus, "$JS.API.STREAM.MSG.GET.RESULTS")
     task = task_of("a")
-    assert not await settling(muster.bus, task)
-    await put_result(muster, task.request_id, "a", ResultStatus.DONE)
+    assert not await read_from_reservation(muster.bus, task)
+    await put_result(muster.bus, task.request_id, "a", ResultStatus.DONE)
 
-    assert await settling(muster.bus, task)
+    assert await read_from_reservation(muster.bus, task)
     assert len(asked.messages) >= 2
+
+
+@guards(
+    "services/worker/muster_worker/history.py",
+    "if time.monotonic() - asked_at < STALE_SECONDS:",
+    rule="I3",
+    replace="if True:",
+)
+async def test_a_worker_that_hangs_while_it_looks_a_task_up_looks_again_before_it_runs_it(muster: Muster) -> None:
+    asked = await Recorder.on(muster.bus, "$JS.API.STREAM.MSG.GET.RESULTS")
+    task = task_of("a")
+
+    async def peer_stores_a_result() -> None:
+        async with connected(muster, "peer") as bus:
+            await put_result(bus, task.request_id, "a", ResultStatus.DONE)
+            await asyncio.sleep(2 * STALE_SECONDS)
+
+    async with connected(muster, "here") as bus:
+        history = History(bus, lambda _: False)
+        judging = asyncio.create_task(history.judge(task, delivery_of(bus, 2, 60.0)))
+        await until(lambda: bool(asked.messages), "the worker has asked")
+        hang_while(peer_stores_a_result)
+
+        assert await judging is Verdict.DONE_ALREADY
 
 
 async def test_a_second_copy_of_a_task_that_runs_here_is_not_started(muster: Muster) -> None:

@@ -42,8 +42,8 @@ async def test_a_model_that_never_answers_does_not_delay_the_answer(muster: Must
         else:
             request = await muster.submit([{"id": "a"}, {"id": "b"}], deadline_seconds=SECONDS)
             await muster.until_log(request, lambda state: state.in_flight == 2)
-            await put_result(muster, request, "a", ResultStatus.DONE)
-            await put_result(muster, request, "b", ResultStatus.FAILED if when == "refining" else ResultStatus.DONE)
+            await put_result(muster.bus, request, "a", ResultStatus.DONE)
+            await put_result(muster.bus, request, "b", ResultStatus.FAILED if when == "refining" else ResultStatus.DONE)
         answer = await muster.answer(request)
 
     assert time.monotonic() - began < SECONDS + LEASE_SECONDS + 2

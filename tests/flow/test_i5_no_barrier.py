@@ -6,7 +6,7 @@ from tests.harness import Muster
 
 
 @guards(
-    "libs/protocol/muster_protocol/fold/rules.py",
+    "libs/protocol/muster_protocol/fold/moves.py",
     "if dependent.missing == 0:",
     rule="I5",
     replace="if dependent.missing == 0 and state.in_flight == 0:",

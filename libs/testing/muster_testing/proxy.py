@@ -48,7 +48,11 @@ class Proxy:
         return True
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", self._broker_port)
+        try:
+            broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", self._broker_port)
+        except OSError:  # the broker is away: so is its proxy
+            writer.close()
+            return
         directions = {
             asyncio.create_task(_copy(reader, broker_writer, self._record)),
             asyncio.create_task(_copy(broker_reader, writer, lambda _: not self.drops_replies)),

@@ -20,7 +20,7 @@ from muster_coordinator.task_counts import NO_TASKS, TaskCounts, TaskTally, coun
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState
-from muster_protocol.messages import Answer, Decision, Message, PlanRecorded, Reserved, Result, ResultStatus, Taken
+from muster_protocol.messages import Answer, Decision, Message, PlanRecorded, Reserved, Result, Taken
 from muster_protocol.status_words import ENDED, RequestStatus, open_status
 from muster_protocol.subjects import is_id
 
@@ -245,9 +245,11 @@ def _take(summary: Summary, term: int, body: bytes) -> None:
 
 
 def _count_result(summary: Summary, headers: Mapping[str, str], *, is_owner: bool) -> bool:
-    status, is_counted = headers.get("status", ""), False
-    if summary.tally is not None and (is_owner or status != ResultStatus.CANCELLED):
-        is_counted = summary.tally.add_result(headers.get("task", ""), number(headers.get("attempt", "")), status)
+    is_counted = False
+    if summary.tally is not None:
+        attempt = number(headers.get("attempt", ""))
+        status = headers.get("status", "")
+        is_counted = summary.tally.add_result(headers.get("task", ""), attempt, status, by_owner=is_owner)
     summary.tokens += number(headers.get("tokens", "0"))
     summary.usd += real(headers.get("usd", "0"))
     return is_counted

@@ -1,20 +1,20 @@
 """How many tasks of a request are done, failed and cancelled. Pure.
 
-A task counts once, by the first result of its newest attempt, and not at all while that attempt runs or before the
-first one. What a worker writes that was stopped (`cancelled`) is no result of its attempt. So a second result of an
-attempt changes nothing, and a failed task that is tried again is not failed any more. There are two
-sources for the same numbers:
+A task counts once: as done if it has a success, else by the result of its newest attempt, and not at all while that
+attempt runs or before the first one. Which result counts is the fold's rule (`is_counted`). So a second result of an
+attempt changes nothing, a failed task that is tried again is not failed any more, and neither is one whose success
+comes late. There are two sources for the same numbers:
   TaskTally   follows a log as it grows: which attempts there are is read from the bodies of the owner's `reserved`
               entries, what they came to from the headers `task`, `attempt` and `status` of results
   counts_of   asks the fold
-Both agree, because an owner reserves nothing that the fold would refuse.
+Both agree, because an owner reserves nothing that the fold would refuse, but for a task that is just done.
 """
 
 from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple, Self
 
-from muster_protocol.fold import RequestState
+from muster_protocol.fold import RequestState, is_counted
 from muster_protocol.messages import Reserved, ResultStatus
 
 _STATUSES = {status.value: status for status in ResultStatus}
@@ -52,15 +52,21 @@ class TaskTally:
         """The owner is about to dispatch these attempts."""
         for reservation in body.attempts:
             task_id = reservation.task_id
-            if reservation.attempt == self._attempts.get(task_id, 0) + 1:  # else it was reserved before
+            is_next = reservation.attempt == self._attempts.get(task_id, 0) + 1  # else it was reserved before
+            if is_next and self._results.get(task_id) is not ResultStatus.DONE:
                 self._attempts[task_id] = reservation.attempt
                 self._results.pop(task_id, None)
 
-    def add_result(self, task_id: str, attempt: int, status: str) -> bool:
-        """An attempt came to this, unless it was never reserved or has a result already: whether it counts."""
-        if task_id in self._results or self._attempts.get(task_id) != attempt or status not in _STATUSES:
+    def add_result(self, task_id: str, attempt: int, status: str, *, by_owner: bool) -> bool:
+        """An attempt came to this; whether it counts."""
+        newest, found = self._attempts.get(task_id, 0), _STATUSES.get(status)
+        if found is None or not 1 <= attempt <= newest:
             return False
-        self._results[task_id] = _STATUSES[status]
+        last = self._results.get(task_id)
+        before = last if attempt == newest else ResultStatus.FAILED  # else none would have followed it
+        if not is_counted(found, by_owner=by_owner, before=before, is_done=last is ResultStatus.DONE):
+            return False
+        self._results[task_id] = found
         return True
 
     def counts(self) -> TaskCounts:

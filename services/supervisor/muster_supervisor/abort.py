@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from functools import partial
 
 from muster_bus.broker.queues import delete_task
 from muster_protocol.attempt_id import AttemptId
@@ -23,6 +24,26 @@ async def abort_attempts(owner: Owner, attempts: tuple[AttemptId, ...], reason: 
         await owner.bus.store(message, owner.origin(), give_up_after=ABORT_SECONDS, carrier=owner.log.carrier)
     except BrokerAway as error:
         log.warning("… request %s: the abort for its workers was not stored: %s", owner.request_id, error)
+
+
+def stop_overtaken(owner: Owner) -> None:
+    """Stop, in the background, attempts whose task is done: an earlier one that was given up has succeeded after all.
+
+    Each is told once, and once more when its message is known, which is deleted then.
+    """
+    for task_id in owner.state.overtaken:
+        attempt = owner.state.tasks[task_id].attempts[-1]
+        told = (task_id, attempt.number, attempt.task_sequence)
+        if told not in owner.told_to_stop:
+            owner.told_to_stop.add(told)
+            attempt_id = owner.state.attempt_id(task_id, attempt.number)
+            owner.in_background(partial(_stop, owner, attempt_id, attempt.task_sequence))
+
+
+async def _stop(owner: Owner, attempt: AttemptId, task_sequence: int | None) -> None:
+    await abort_attempts(owner, (attempt,), "an earlier attempt has succeeded")
+    if task_sequence is not None:
+        await delete_task(owner.bus, task_sequence)
 
 
 async def abort_request(owner: Owner, reason: str) -> None:

@@ -43,6 +43,7 @@ from typing import assert_never
 
 from muster_bus.lease import Delivery
 from muster_protocol.errors import MusterError
+from muster_supervisor.abort import stop_overtaken
 from muster_supervisor.control import Controls
 from muster_supervisor.decide import (
     Allowance,
@@ -152,6 +153,7 @@ class Run:
                 await self._take()
             owner.check()
             self._controls.poll()
+            stop_overtaken(owner)
             steps = [step for step in due(owner.state, owner.now(), self._allowance()) if not self._is_under_way(step)]
             if steps:
                 await self._carry_out(steps)

@@ -1,6 +1,7 @@
 """Looks up whether a task still has to be run: it may be cancelled, late, done already, or poison. It only reads."""
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from enum import Enum
 
@@ -8,10 +9,12 @@ from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.log import read_log
 from muster_protocol import headers as h
-from muster_protocol.fold import Entry, is_stopped
-from muster_protocol.messages import Answer, Result, ResultStatus, Task
+from muster_protocol.fold import Entry, settled_by
+from muster_protocol.messages import Result, Task
 from muster_worker.poison import is_poison
 
+STALE_SECONDS = 0.1  # after a look that took longer a peer may have stored a result since
+MAX_LOOKS = 3  # a broker that is slow every time must not keep the task from being done
 LOOK_UP_AFTER_SECONDS = 3.0  # a task that arrives later than this after its reservation is looked up
 
 
@@ -45,11 +48,20 @@ class History:
         is_suspect = has_other_id(task, delivery.headers) or may_be_copy(
             task, delivery.number, now, self.connected_at, self.ack_wait
         )
-        if is_suspect and (settled := await settling(self._bus, task)):
-            is_from_here = any(is_result_of(entry, task, delivery.sequence) for entry in settled)
-            return Verdict.DONE_FROM_HERE if is_from_here else Verdict.DONE_ALREADY
-        if await is_poison(self._bus, task, delivery):
-            return Verdict.POISON
+        return await self._look_up(task, delivery) if is_suspect else Verdict.RUN
+
+    async def _look_up(self, task: Task, delivery: Delivery) -> Verdict:
+        """The verdict by the log, which is looked at again if this process or the broker was slow to say `run`."""
+        for _ in range(MAX_LOOKS):
+            asked_at = time.monotonic()
+            entries = await read_from_reservation(self._bus, task)
+            if settled_by(entries, task.attempt_id) is not None:
+                is_from_here = any(is_result_of(entry, task, delivery.sequence) for entry in entries)
+                return Verdict.DONE_FROM_HERE if is_from_here else Verdict.DONE_ALREADY
+            if await is_poison(self._bus, task, delivery):
+                return Verdict.POISON
+            if time.monotonic() - asked_at < STALE_SECONDS:
+                break
         return Verdict.RUN
 
 
@@ -63,13 +75,13 @@ def may_be_copy(task: Task, delivery: int, now: float, connected_at: float, ack_
     is_again = delivery > 1
     is_forgotten = task.reserved_at < connected_at  # a restarted broker may not know what it delivered before
     is_old = now - task.reserved_at > min(LOOK_UP_AFTER_SECONDS, ack_wait)  # it waited here; a peer may have got it
-    return is_again or is_forgotten or is_old
+    is_retry = task.attempt > 1  # the attempt before, which was given up, may have succeeded after all
+    return is_again or is_forgotten or is_old or is_retry
 
 
-async def settling(bus: Bus, task: Task) -> list[Entry]:
-    """The entries that settle the task, from the log, read at its leader from the task's reservation on."""
-    entries = await read_log(bus, task.request_id, task.reserved_sequence, from_leader=True)
-    return [entry for entry in entries if settles(entry, task)]
+async def read_from_reservation(bus: Bus, task: Task) -> list[Entry]:
+    """The log from the entry on that reserved the task, read at its leader: a replica may lag."""
+    return await read_log(bus, task.request_id, max(0, task.reserved_sequence - 1), from_leader=True)
 
 
 def is_result_of(entry: Entry, task: Task, task_sequence: int) -> bool:
@@ -77,20 +89,5 @@ def is_result_of(entry: Entry, task: Task, task_sequence: int) -> bool:
     match entry.body:
         case Result() as result:
             return (result.task_id, result.attempt, result.task_sequence) == (task.task_id, task.attempt, task_sequence)
-        case _:
-            return False
-
-
-def settles(entry: Entry, task: Task) -> bool:
-    """Whether this entry leaves nothing to do: the answer, a result of the attempt, or a success of the task.
-
-    A worker that was stopped leaves the task to another.
-    """
-    match entry.body:
-        case Answer():
-            return h.is_owner(entry.sender)
-        case Result() as result if result.task_id == task.task_id:
-            is_for_it = result.attempt == task.attempt or result.status is ResultStatus.DONE
-            return is_for_it and not is_stopped(entry.sender, result)
         case _:
             return False

@@ -61,8 +61,8 @@ def _is_current(state: RequestState, entry: Entry) -> bool:
 
 
 def _accepted(state: RequestState, body: Reserved) -> Reserved:
-    """Without what the fold refuses; what was reserved before may come again."""
-    attempts = {task_id: len(task.attempts) for task_id, task in state.tasks.items()}
+    """Without what the fold refuses; what was reserved before may come again, and a success may have come meanwhile."""
+    attempts = {task_id: len(task.attempts) + bool(task.success) for task_id, task in state.tasks.items()}
     kept = (found for found in body.attempts if 1 <= found.attempt <= attempts.get(found.task_id, 0))
     return Reserved(attempts=tuple(kept))
 

@@ -117,7 +117,14 @@ def _sensible(draw: st.DrawFn, state: RequestState) -> LogBody:
         return plan_entry(draw(plans()))
     running = [(t, len(task.attempts)) for t, task in state.tasks.items() if task.phase is TaskPhase.RESERVED]
     ended = [(t, len(task.attempts)) for t, task in state.tasks.items() if task.result is not None]
+    given_up = [
+        (t, attempt.number)
+        for t, task in state.tasks.items()
+        for attempt in task.attempts
+        if attempt.result is not None and task.success is None
+    ]
     moves: list[LogBody] = [
+        *(result(t, n, worker="w3", tokens=5) for t, n in given_up),
         *(result(t, n, worker="w2", tokens=5) for t, n in ended),
         *(reserved((t, len(state.tasks[t].attempts) + 1)) for t in state.ready),
         *(result(t, n) for t, n in [*running, *running]),

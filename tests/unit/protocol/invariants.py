@@ -15,12 +15,21 @@ def assert_consistent(state: RequestState) -> None:
         assert task.missing == done.count(False)
         if task.attempts or task.phase is TaskPhase.READY:
             assert all(done), f"{task_id} runs before its dependencies are done"
-        if task.phase is TaskPhase.DONE:
-            assert task.result is not None
-            assert task.result.status.value == "done"
+        assert (task.phase is TaskPhase.DONE) == (task.success is not None)
+        if task.success is not None:
+            assert task.result is task.success is task.attempts[task.success.attempt - 1].result
+            assert task.success.status.value == "done"
+            assert task.reason is None
+        assert (task_id in state.overtaken) == (task.success is not None and task.attempts[-1].result is None)
         if task.phase is TaskPhase.SKIPPED:
             ended = [state.tasks[need].phase for need in task.spec.dependencies]
             assert TaskPhase.FAILED in ended or TaskPhase.SKIPPED in ended
+            assert task.reason is not None
+            assert any(task.reason.startswith(f"{need} ") for need in task.spec.dependencies)
+        if task.phase is TaskPhase.WAITING:
+            ended = [state.tasks[need].phase for need in task.spec.dependencies]
+            assert TaskPhase.FAILED not in ended
+            assert TaskPhase.SKIPPED not in ended
 
 
 def _assert_counts(state: RequestState) -> None:

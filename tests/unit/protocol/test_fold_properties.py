@@ -6,8 +6,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster_protocol.fold import Entry, RequestState, TaskPhase, advance, apply, fold, next_timer
-from muster_protocol.messages import Result
+from muster_protocol.fold import FINAL, Entry, RequestState, TaskPhase, advance, apply, fold, next_timer, settled_by
+from muster_protocol.headers import is_owner
+from muster_protocol.messages import Result, ResultStatus
 from muster_protocol.plan import Plan, is_acyclic
 from tests.unit.protocol.arbitrary import broken_plans, logs, plans
 from tests.unit.protocol.invariants import assert_consistent, known_at
@@ -70,7 +71,7 @@ def test_i2_the_first_plan_and_the_first_answer_stay(entries: list[Entry]):
 
 @given(logs())
 @moderately
-def test_i2_the_first_result_of_an_attempt_is_the_one_that_counts(entries: list[Entry]):
+def test_i2_the_first_result_of_an_attempt_counts_until_a_workers_success_overrules_a_failure(entries: list[Entry]):
     state = RequestState(REQUEST)
     counted: dict[tuple[str, int], Result] = {}
 
@@ -80,21 +81,61 @@ def test_i2_the_first_result_of_an_attempt_is_the_one_that_counts(entries: list[
             for attempt in task.attempts:
                 if attempt.result is not None:
                     first = counted.setdefault((task_id, attempt.number), attempt.result)
-                    assert attempt.result is first
+                    if attempt.result is not first:
+                        assert (first.status is ResultStatus.DONE, entry.body) == (False, attempt.result)
+                        assert task.success is attempt.result
+                        counted[task_id, attempt.number] = attempt.result
 
 
 @given(logs())
 @moderately
-def test_what_has_ended_stays_as_it_ended(entries: list[Entry]):
+def test_i4_the_first_success_that_a_worker_stored_before_the_answer_is_the_result_of_its_task(entries: list[Entry]):
+    state = RequestState(REQUEST)
+    first: dict[str, Result] = {}
+
+    for entry in entries:
+        body, is_open = entry.body, state.answer is None
+        apply(state, entry)
+        if isinstance(body, Result) and body.status is ResultStatus.DONE and is_open and not is_owner(entry.sender):
+            task = state.tasks.get(body.task_id)
+            if task is not None and 1 <= body.attempt <= len(task.attempts):
+                first.setdefault(body.task_id, body)
+        for task_id, success in first.items():
+            task = state.tasks[task_id]
+            assert (task.phase, task.result) == (TaskPhase.DONE, task.success)
+            assert task.success is success or is_owner(_sender_of(task.success, entries))
+
+
+def _sender_of(body: Result | None, entries: list[Entry]) -> str:
+    return next(entry.sender for entry in entries if entry.body is body)
+
+
+@given(logs())
+@moderately
+def test_a_worker_that_looks_an_attempt_up_finds_it_settled_exactly_when_the_fold_does(entries: list[Entry]):
+    state = fold(REQUEST, entries)
+
+    for task_id, task in state.tasks.items():
+        for attempt in task.attempts:
+            after = [entry for entry in entries if entry.sequence >= attempt.reserved_sequence]
+            is_settled = state.answer is not None or task.success is not None or attempt.result is not None
+            assert (settled_by(after, state.attempt_id(task_id, attempt.number)) is not None) == is_settled
+
+
+@given(logs())
+@moderately
+def test_what_has_ended_stays_as_it_ended_unless_a_success_comes_late(entries: list[Entry]):
     state = RequestState(REQUEST)
     ended: dict[str, TaskPhase] = {}
 
     for entry in entries:
         apply(state, entry)
-        for task_id, status in ended.items():
-            assert state.tasks[task_id].phase is status
-        ends = (TaskPhase.DONE, TaskPhase.FAILED, TaskPhase.SKIPPED)
-        ended |= {task_id: task.phase for task_id, task in state.tasks.items() if task.phase in ends}
+        moved = {task_id for task_id, phase in ended.items() if state.tasks[task_id].phase is not phase}
+        assert all(ended[task_id] is not TaskPhase.DONE for task_id in moved)
+        failed = {task_id for task_id in moved if ended[task_id] is TaskPhase.FAILED}
+        assert len(failed) == bool(moved), "one success at a time, and nothing is revived without one"
+        assert all(state.tasks[task_id].success is entry.body for task_id in failed)
+        ended = {task_id: task.phase for task_id, task in state.tasks.items() if task.phase in FINAL}
 
 
 @given(logs(), st.data())

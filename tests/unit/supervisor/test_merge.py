@@ -1,15 +1,97 @@
 """An answer without a model: what it is made of, and which gaps it names."""
 
-from muster_supervisor.composing.merge import final_tasks, gaps, merge
-from tests.unit.protocol.log_builder import failure, reserved, result, revision, task
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muster_protocol.fold import Entry, RequestState, fold
+from muster_protocol.messages import PlanRecorded
+from muster_protocol.plan import Aggregation
+from muster_protocol.status_words import TaskStatus
+from muster_supervisor.composing.merge import completed, cut, gaps, merge, output_of, parts
+from tests.guards import guards
+from tests.unit.protocol.arbitrary import logs
+from tests.unit.protocol.log_builder import REQUEST, failure, reserved, result, revision, task
 from tests.unit.supervisor.finished import finished, planned
 
 
-def test_the_answer_is_made_of_the_results_that_no_other_task_used():
-    log = planned(task("a"), task("b", "a"), task("c"), task("d", "c", max_attempts=1))
-    log.run(result("a"), result("b"), result("c"), failure("d"))
+@guards(
+    "services/supervisor/muster_supervisor/composing/merge.py",
+    "used.add(needed)",
+    rule="I4",
+)
+def test_the_answer_is_made_of_the_final_tasks_and_of_all_that_was_done_for_one_that_is_missing():
+    log = planned(task("a"), task("b", "a"), task("x"), task("c", "x"), task("d", "c", max_attempts=1))
+    log.run(result("a"), result("b"), result("x"), result("c"), failure("d"))
 
-    assert list(final_tasks(log.state)) == ["b", "c"]
+    assert list(parts(log.state)) == ["b", "x", "c"]
+
+
+def test_what_was_done_before_a_task_that_is_missing_stands_under_its_own_id():
+    log = planned(task("a"), task("b", "a", max_attempts=1))
+    log.run(result("a"), failure("b"))
+
+    draft = merge(log.state, "")
+
+    assert (draft.output, draft.text) == ({"a": "found"}, "## a\n\nfound")
+
+
+def test_what_was_done_while_a_model_composed_is_added():
+    log = planned(task("a"), task("b"))
+    log.run(result("a"))
+    draft = replace(merge(log.state, ""), text="composed", is_composed=True)
+    log.run(result("b"))
+
+    whole = completed(draft, log.state, "")
+
+    assert whole.output == {"a": "found", "b": "found"}
+    assert whole.text == "composed\n\n## b\n\nfound"
+
+
+def test_of_outputs_that_are_too_long_for_one_answer_the_short_ones_stay():
+    draft = cut(merge(finished({"a": "x" * 100_000, "b": "short", "c": "small"}), ""), "too large")
+
+    assert draft.output == {"b": "short", "c": "small"}
+    assert draft.left_out == ("a",)
+
+
+@given(logs(), st.integers(0, 40), st.sampled_from(["merge", "reduce"]), st.booleans())
+@settings(max_examples=60)
+def test_i4_the_table_and_the_output_of_an_answer_agree_whatever_the_log_and_whenever_it_was_composed(
+    entries: list[Entry], composed_at: int, aggregation: Aggregation, is_composed: bool
+):
+    entries = [_with_aggregation(entry, aggregation) for entry in entries]
+    early = merge(fold(REQUEST, entries[:composed_at]), "")
+    state = fold(REQUEST, entries)
+
+    draft = completed(replace(early, is_composed=is_composed), state, "")
+
+    done = {row.id for row in state.outcomes() if row.status is TaskStatus.DONE}
+    ends = {task_id for task_id, found in state.tasks.items() if not found.dependents}
+    if len(ends) == 1 and ends <= done:
+        assert draft.output == output_of(state.tasks[ends.pop()])
+        return
+    shown = draft.outputs
+    assert draft.output == (shown or None)
+    assert shown.keys() <= done
+    for task_id in done - shown.keys():  # then a final task was made of it
+        assert _leads_to(state, task_id) & ends & done
+    for task_id in shown:
+        assert shown[task_id] == output_of(state.tasks[task_id])
+        assert is_composed or f"## {task_id}\n" in draft.text
+
+
+def _with_aggregation(entry: Entry, aggregation: Aggregation) -> Entry:
+    if not isinstance(entry.body, PlanRecorded):
+        return entry
+    plan = entry.body.plan.model_copy(update={"aggregation": aggregation})
+    return entry._replace(body=entry.body.model_copy(update={"plan": plan}))
+
+
+def _leads_to(state: RequestState, task_id: str) -> set[str]:
+    dependents = state.tasks[task_id].dependents
+    return set(dependents).union(*(_leads_to(state, dependent) for dependent in dependents))
 
 
 def test_a_single_result_is_the_answer_unchanged():

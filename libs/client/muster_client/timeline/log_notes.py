@@ -21,6 +21,7 @@ from muster_protocol.messages import (
 SECOND = "a second result of this attempt"
 TOLD_TO_STOP = "it was told to stop; another worker had the same attempt, or the request had ended"
 LATE = "it came after the answer"
+OVERRULED = "it was given up, and then its worker stored a success"
 STRAY = "nobody dispatched this attempt"
 
 
@@ -62,12 +63,23 @@ class AttemptNotes:
     def counted(self) -> Ending | None:
         return next((ending for ending in self.endings if not ending.uncounted), None)
 
+    @property
+    def ended_at(self) -> float | None:
+        """When it was first known to be over: a success that came later does not change that."""
+        return next((ending.time for ending in self.endings if ending.uncounted in ("", OVERRULED)), None)
+
+    def count(self, ending: Ending) -> None:
+        """This one counts, and none before it."""
+        self.endings = [before if before.uncounted else before._replace(uncounted=OVERRULED) for before in self.endings]
+        self.endings.append(ending)
+
 
 @dataclass(slots=True)
 class TaskNotes:
-    """When a task could begin, its attempts, and the revisions by the attempt that they are for."""
+    """When a task could begin and was done, its attempts, and the revisions by the attempt that they are for."""
 
     ready_at: float | None = None
+    done_at: float | None = None
     attempts: list[AttemptNotes] = field(default_factory=list[AttemptNotes])
     revisions: dict[int, tuple[float, Revision]] = field(default_factory=dict[int, tuple[float, Revision]])
 
@@ -160,7 +172,8 @@ class LogNotes:
         task, time = self.tasks.get(body.task_id), entry.time
         has_cost = self.state.uncounted > before.uncounted or self.state.usage is not before.usage
         if task is not None and self.state.is_counted(body):
-            task.attempts[body.attempt - 1].endings.append(Ending(time, body))
+            task.attempts[body.attempt - 1].count(Ending(time, body))
+            task.done_at = time if self.state.tasks[body.task_id].success is body else task.done_at
             self._released(body.task_id, time)
         elif not has_cost and is_owner(entry.sender):
             return
@@ -184,7 +197,9 @@ class LogNotes:
         for dependent in self.state.tasks[task_id].dependents:
             if self.state.tasks[dependent].phase is TaskPhase.READY and self.tasks[dependent].ready_at is None:
                 self.tasks[dependent].ready_at = time
-        if self.state.open_tasks == 0 and self.completed_at is None:
+        if self.state.open_tasks:
+            self.completed_at = None  # a late success may have let others wait again
+        elif self.completed_at is None:
             self.completed_at = time
 
 

@@ -111,7 +111,7 @@ class AttemptPlace:
     task: str
     attempt: int
     begin: float  # nobody can have begun before it was reserved
-    closed_at: float | None  # when the request was answered
+    closed_at: float | None  # when the task was done, or the request was answered
 
 
 def run_steps(place: AttemptPlace, runs: list[Run]) -> Iterator[Step]:
@@ -148,7 +148,7 @@ def _unended(
     if counted_at is not None:
         return counted_at, StepStatus.LOST, f"{NO_WORD}; the attempt has another result"
     if closed_at is not None:
-        return closed_at, StepStatus.CANCELLED, "the request ended before it gave a result"
+        return closed_at, StepStatus.CANCELLED, "the task was done, or the request answered, before it gave a result"
     return None, StepStatus.OPEN, ""
 
 

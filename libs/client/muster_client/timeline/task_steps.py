@@ -20,7 +20,7 @@ class _Task:
 
     state: TaskState
     notes: TaskNotes
-    closed_at: float | None  # when the request was answered
+    closed_at: float | None  # when the task was done, or the request was answered
 
     def step(
         self, what: What, begin: float, end: float | None, attempt: int, details: dict[str, Any] | None = None
@@ -36,7 +36,9 @@ class _Task:
 
 def task_steps(notes: LogNotes, task_id: str, events: Events) -> Iterator[Step]:
     """Every step of a task: waits, dispatches, runs, tool calls, revisions, conflicts."""
-    task = _Task(notes.state.tasks[task_id], notes.tasks[task_id], notes.answered_at)
+    done_at = notes.tasks[task_id].done_at
+    closed_at = notes.answered_at if done_at is None else done_at
+    task = _Task(notes.state.tasks[task_id], notes.tasks[task_id], closed_at)
     for attempt, noted in zip(task.state.attempts, task.notes.attempts, strict=True):
         said = events.get((task_id, attempt.number), _NOTHING_SAID)
         yield from _before(task, attempt.number, attempt.reserved_at)
@@ -56,17 +58,17 @@ def _before(task: _Task, number: int, reserved_at: float | None) -> Iterator[Ste
         if ready_at is not None and (reserved_at is None or reserved_at > ready_at):
             yield task.step(What.READY, ready_at, reserved_at, number)
         return
-    failed = task.notes.attempts[number - 2].counted
-    if failed is None:
+    failed_at = task.notes.attempts[number - 2].ended_at
+    if failed_at is None:
         return
     revised = task.notes.revisions.get(number)
     if revised is None:
-        yield task.step(What.REVISION, failed.time, reserved_at, number)
+        yield task.step(What.REVISION, failed_at, reserved_at, number)
         return
     time, body = revised
-    step = task.step(What.REVISION, failed.time, time, number, {"description": body.description, "reason": body.reason})
+    step = task.step(What.REVISION, failed_at, time, number, {"description": body.description, "reason": body.reason})
     yield replace(step, tokens=body.usage.tokens, usd=body.usage.usd)
-    yield task.step(What.RETRY_WAIT, max(failed.time, time), reserved_at, number, {"not_before": body.not_before})
+    yield task.step(What.RETRY_WAIT, max(failed_at, time), reserved_at, number, {"not_before": body.not_before})
 
 
 def _attempt_steps(task: _Task, attempt: Attempt, noted: AttemptNotes, said: EventNotes) -> Iterator[Step]:

@@ -4,24 +4,26 @@ A request's log is the only thing that services share about it, and everybody fo
 decide, the coordinator to show, the command line to print. So the rules depend on the order of the log and on nothing
 else: no clock, no sender's intention, no second source. Three tables say it all.
 
-WRITERS: whose entry of a kind counts. A `taken` begins a term: its sequence is the term, its writer the owner, and what
-an earlier owner writes afterwards is ignored, because every entry of an owner carries its term. Results of workers
-carry none: they count whoever owns the request. After the answer nothing counts any more; results still add their cost.
+WRITERS (writers.py): whose entry of a kind counts. A `taken` begins a term: its sequence is the term, its writer the
+owner, and what an earlier owner writes afterwards is ignored, because every entry of an owner carries its term. Results
+of workers carry none: they count whoever owns the request. After the answer nothing counts any more; results still add
+their cost.
 
 ENTRIES: what an entry that counts does to the request.
   taken       begins a term, or ends it (handed back)
   plan        the first valid one is the plan; its tasks without dependencies become ready
   reserved    begins attempts, each once: of a task that may be dispatched, with the next number
   dispatched  notes where the messages of attempts are stored
-  result      the first of an attempt counts, so the first success of a task does; any other adds its cost alone, and
-              so does that of a worker that was stopped (cancelled)
+  result      the first of an attempt counts, and a worker's first success of the task whichever attempt it is of
+              (counting.py); any other adds its cost alone, and so does that of a worker that was stopped (cancelled)
   revision    the first for the next attempt of a task that awaits its retry
   decision    what a person said; a cancel ends the request
   answer      the first one counts and ends the log
 
-TRANSITIONS: how a task moves. A cause that a task's phase does not know changes nothing, so an entry that comes twice,
-too late or out of turn is never half applied. A task whose dependencies are done is ready at that moment (there is no
-barrier between layers), and one whose dependency failed is skipped with the cause.
+TRANSITIONS (moves.py): how a task moves. A cause that a task's phase does not know changes nothing, so an entry that
+comes twice, too late or out of turn is never half applied. A task whose dependencies are done is ready at that moment
+(there is no barrier between layers), and one whose dependency failed is skipped with the cause; if that one is done
+after all, because an attempt that was given up succeeds late, it waits again.
 
 `apply` takes constant time per entry (a plan costs its size, a failed task its dependents): a log of 10,000 tasks is
 folded as cheaply per entry as one of ten. Decisions: 1 (one log, one fold), 2 (terms as the fence), 6 (first `taken`).
@@ -29,10 +31,12 @@ folded as cheaply per entry as one of ten. Decisions: 1 (one log, one fold), 2 (
 
 import heapq
 from collections.abc import Callable, Iterable
-from enum import StrEnum
 from typing import Any
 
+from muster_protocol.fold.counting import is_counted
+from muster_protocol.fold.moves import Cause, move, revive_dependents
 from muster_protocol.fold.state import MAX_SUPERSEDED, Attempt, Entry, RequestState, Superseded, TaskPhase, TaskState
+from muster_protocol.fold.writers import WRITERS, may_write
 from muster_protocol.headers import is_owner
 from muster_protocol.messages import (
     Answer,
@@ -49,54 +53,6 @@ from muster_protocol.plan import is_acyclic
 from muster_protocol.retry import is_retried
 from muster_protocol.status_words import ResultStatus
 
-MAX_CAUSE = 300  # characters of an error that each skipped task repeats
-
-
-class Cause(StrEnum):
-    """Why a task moves."""
-
-    DEPENDENCIES_DONE = "its dependencies are done"
-    DEPENDENCY_FAILED = "a dependency failed or was skipped"
-    RESERVED = "reserved"
-    SUCCEEDED = "result: done"
-    FAILED_FOR_NOW = "result: failed, attempts are left"
-    FAILED_FOR_GOOD = "result: failed for good, or cancelled"
-    REVISED = "revision"
-    DELAY_OVER = "the delay is over"
-
-
-TRANSITIONS: dict[tuple[TaskPhase, Cause], TaskPhase] = {
-    (TaskPhase.WAITING, Cause.DEPENDENCIES_DONE): TaskPhase.READY,
-    (TaskPhase.WAITING, Cause.DEPENDENCY_FAILED): TaskPhase.SKIPPED,
-    (TaskPhase.READY, Cause.RESERVED): TaskPhase.RESERVED,
-    (TaskPhase.RESERVED, Cause.SUCCEEDED): TaskPhase.DONE,
-    (TaskPhase.RESERVED, Cause.FAILED_FOR_NOW): TaskPhase.AWAITING_RETRY,
-    (TaskPhase.RESERVED, Cause.FAILED_FOR_GOOD): TaskPhase.FAILED,
-    (TaskPhase.AWAITING_RETRY, Cause.REVISED): TaskPhase.DELAYED,
-    (TaskPhase.DELAYED, Cause.DELAY_OVER): TaskPhase.READY,
-    (TaskPhase.DELAYED, Cause.RESERVED): TaskPhase.RESERVED,  # its owner's clock said that the delay was over
-}
-
-
-class Writer(StrEnum):
-    """Whose entry counts."""
-
-    ANY_OWNER = "any supervisor"
-    THE_OWNER = "the owner, under its term"
-    OWNER_OR_WORKER = "a worker, or the owner under its term"
-
-
-WRITERS: dict[type[LogBody], Writer] = {
-    Taken: Writer.ANY_OWNER,
-    PlanRecorded: Writer.THE_OWNER,
-    Reserved: Writer.THE_OWNER,
-    Dispatched: Writer.THE_OWNER,
-    Result: Writer.OWNER_OR_WORKER,
-    Revision: Writer.THE_OWNER,
-    Decision: Writer.THE_OWNER,
-    Answer: Writer.THE_OWNER,
-}
-
 
 def fold(request_id: str, entries: Iterable[Entry]) -> RequestState:
     state = RequestState(request_id)
@@ -112,45 +68,10 @@ def apply(state: RequestState, entry: Entry) -> None:
     state.last_sequence = entry.sequence
     state.started_at = state.started_at or entry.time
     kind = type(entry.body)
-    if _may_write(state, entry, WRITERS[kind]):
+    if may_write(state, entry, WRITERS[kind]):
         ENTRIES[kind](state, entry, entry.body)
         if kind is not Taken:
             state.last_productive_delivery = max(state.last_productive_delivery, state.delivery)
-
-
-def move(state: RequestState, task: TaskState, cause: Cause) -> bool:
-    """Move a task as TRANSITIONS says; False when its phase does not know the cause."""
-    phase = TRANSITIONS.get((task.phase, cause))
-    if phase is None:
-        return False
-    task_id, task.phase = task.spec.id, phase
-    match phase:
-        case TaskPhase.READY:
-            state.ready[task_id] = None
-        case TaskPhase.RESERVED:
-            state.ready.pop(task_id, None)
-        case TaskPhase.AWAITING_RETRY:
-            state.awaiting_retry[task_id] = None
-        case TaskPhase.DELAYED:
-            state.awaiting_retry.pop(task_id, None)
-        case TaskPhase.DONE:
-            state.open_tasks -= 1
-            _release_dependents(state, task)
-        case TaskPhase.FAILED:
-            state.open_tasks -= 1
-            _skip_dependents(state, task)
-        case TaskPhase.SKIPPED:
-            state.open_tasks -= 1
-        case TaskPhase.WAITING:
-            raise AssertionError("no transition leads back to waiting")
-    return True
-
-
-def _may_write(state: RequestState, entry: Entry, writer: Writer) -> bool:
-    by_owner = is_owner(entry.sender)
-    if writer is Writer.OWNER_OR_WORKER and not by_owner:
-        return True
-    return by_owner and state.answer is None and (writer is Writer.ANY_OWNER or entry.term == state.term)
 
 
 def _taken(state: RequestState, entry: Entry, body: Taken) -> None:
@@ -222,49 +143,47 @@ def _result(state: RequestState, entry: Entry, body: Result) -> None:
     if state.answer is not None or task is None or not 1 <= body.attempt <= len(task.attempts):
         return
     attempt = task.attempts[body.attempt - 1]
-    if attempt.result is not None or is_stopped(entry.sender, body):
+    before, by_owner = attempt.result and attempt.result.status, is_owner(entry.sender)
+    if not is_counted(body.status, by_owner=by_owner, before=before, is_done=task.success is not None):
         state.uncounted += 1
         if len(task.superseded) < MAX_SUPERSEDED:
             task.superseded.append(Superseded.of(body))
         return
     attempt.result = body
-    state.in_flight -= 1
-    state.tokens_set_aside -= attempt.tokens or 0
-    state.usd_set_aside -= attempt.usd or 0.0
-    state.expired.pop(body.task_id, None)
-    state.dispatch_unconfirmed.pop(body.task_id, None)
+    if before is not None:
+        _succeed_late(state, task, body)
+        return
+    _close(state, attempt, body.task_id)
     if body.status is ResultStatus.DONE:
-        task.reason = None
+        task.success, task.reason = body, None
         move(state, task, Cause.SUCCEEDED)
         return
     task.reason = body.error.message if body.error else body.status.value
     move(state, task, Cause.FAILED_FOR_NOW if is_retried(body, task.max_attempts) else Cause.FAILED_FOR_GOOD)
 
 
-def is_stopped(sender: str, result: Result) -> bool:
-    """Whether it says only what a worker had spent that was told to stop: it settles nothing."""
-    return result.status is ResultStatus.CANCELLED and not is_owner(sender)
+def _close(state: RequestState, attempt: Attempt, task_id: str) -> None:
+    """Nothing more is expected of an attempt."""
+    state.in_flight -= 1
+    state.tokens_set_aside -= attempt.tokens or 0
+    state.usd_set_aside -= attempt.usd or 0.0
+    state.expired.pop(task_id, None)
+    state.dispatch_unconfirmed.pop(task_id, None)
 
 
-def _release_dependents(state: RequestState, done: TaskState) -> None:
-    for dependent_id in done.dependents:
-        dependent = state.tasks[dependent_id]
-        dependent.missing -= 1
-        if dependent.missing == 0:
-            move(state, dependent, Cause.DEPENDENCIES_DONE)
-
-
-def _skip_dependents(state: RequestState, failed: TaskState) -> None:
-    # The next one up and the cause, not the whole chain: over ten thousand tasks that would be gigabytes.
-    cause = f"{failed.spec.id} failed: {(failed.reason or '')[:MAX_CAUSE]}"
-    reached = [failed]
-    while reached:
-        task = reached.pop()
-        for dependent_id in task.dependents:
-            dependent = state.tasks[dependent_id]
-            if move(state, dependent, Cause.DEPENDENCY_FAILED):
-                dependent.reason = cause if task is failed else f"{task.spec.id} skipped: {cause}"
-                reached.append(dependent)
+def _succeed_late(state: RequestState, task: TaskState, success: Result) -> None:
+    """An attempt that was given up has succeeded: what was begun or planned in its place is not needed any more."""
+    task_id, has_failed = task.spec.id, task.phase is TaskPhase.FAILED
+    if task.phase is TaskPhase.RESERVED:
+        _close(state, task.attempts[-1], task_id)
+        state.overtaken[task_id] = None
+    state.ready.pop(task_id, None)
+    state.awaiting_retry.pop(task_id, None)
+    task.success, task.reason = success, None
+    if has_failed:
+        state.open_tasks += 1  # it was counted as ended
+        revive_dependents(state, task)
+    move(state, task, Cause.SUCCEEDED_LATE)
 
 
 def _revision(state: RequestState, _: Entry, body: Revision) -> None:

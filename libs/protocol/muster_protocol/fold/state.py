@@ -75,7 +75,7 @@ class Attempt:
     tokens: int | None
     usd: float | None
     task_sequence: int | None = None  # where its message is stored, once that is noted
-    result: Result | None = None
+    result: Result | None = None  # the one that counts
 
     @property
     def deadline(self) -> float:
@@ -114,13 +114,15 @@ class TaskState:
     dependents: list[str] = field(default_factory=list[str])
     phase: TaskPhase = TaskPhase.WAITING
     attempts: list[Attempt] = field(default_factory=list[Attempt])
+    success: Result | None = None  # of whichever attempt
     not_before: float = 0.0
     reason: str | None = None
     superseded: list[Superseded] = field(default_factory=list[Superseded])  # the first few
 
     @property
     def result(self) -> Result | None:
-        return self.attempts[-1].result if self.attempts else None
+        """What it came to, or its newest attempt did."""
+        return self.success or (self.attempts[-1].result if self.attempts else None)
 
     @property
     def seconds(self) -> float:
@@ -162,6 +164,7 @@ class RequestState:
     awaiting_retry: dict[str, None] = field(default_factory=dict[str, None])
     expired: dict[str, None] = field(default_factory=dict[str, None])
     dispatch_unconfirmed: dict[str, None] = field(default_factory=dict[str, None])  # reserved, perhaps not stored
+    overtaken: dict[str, None] = field(default_factory=dict[str, None])  # done while a further attempt was open
     timers: list[tuple[float, str, int]] = field(default_factory=list[tuple[float, str, int]])
     in_flight: int = 0
     open_tasks: int = 0

@@ -6,7 +6,7 @@ delay was over) stays in the heap until its time and is dropped then: removing i
 
 import heapq
 
-from muster_protocol.fold.rules import Cause, move
+from muster_protocol.fold.moves import Cause, move
 from muster_protocol.fold.state import RequestState, TaskPhase
 
 

@@ -1,10 +1,12 @@
 """The text of an answer with a model: several outputs united, too long ones condensed first."""
 
+from dataclasses import replace
+
 from muster_agent.models.port import Ask, ComposeBrief, Model, as_text, require_complete
 from muster_agent.models.retry import ask_with_retry
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Usage
-from muster_supervisor.composing.merge import Draft, final_tasks, gaps, merge, output_of
+from muster_supervisor.composing.merge import Draft, gaps, merge, output_of, parts
 
 CHUNK_CHARACTERS = 100_000  # what one reduce step shows the model at once
 
@@ -15,7 +17,7 @@ async def compose(state: RequestState, model: Model, reason: str) -> Draft:
     if not model.is_llm or len(plain.made_of) < 2 or state.plan_entry is None:
         return plain
     plan = state.plan_entry.plan
-    texts = {task_id: as_text(output_of(task)) for task_id, task in final_tasks(state).items()}
+    texts = {task_id: as_text(output_of(task)) for task_id, task in parts(state).items()}
     usage = Usage()
     while plan.aggregation == "reduce" and sum(map(len, texts.values())) > CHUNK_CHARACTERS and len(texts) > 1:
         reduced: dict[str, str] = {}
@@ -29,7 +31,7 @@ async def compose(state: RequestState, model: Model, reason: str) -> Draft:
         texts = reduced
     brief = ComposeBrief(plan.goal, texts, plan.final_instruction, gaps(state))
     reply = require_complete(await ask_with_retry(model, Ask(brief)))
-    return Draft(reply.text, plain.output, plain.made_of, usage + reply.usage)
+    return replace(plain, text=reply.text, usage=usage + reply.usage, is_composed=True)
 
 
 def _chunks(texts: dict[str, str]) -> list[dict[str, str]]:

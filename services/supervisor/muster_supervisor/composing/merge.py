@@ -1,6 +1,7 @@
 """The text of an answer without a model: outputs put one after the other, and gaps named. Pure."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from muster_agent.models.port import as_text
 from muster_protocol.fold import RequestState, TaskPhase, TaskState
@@ -14,20 +15,60 @@ class Draft:
     """The text of an answer and what it was made of."""
 
     text: str
-    output: Output
-    made_of: frozenset[str]
+    outputs: dict[str, Output]
+    is_one_answer: bool = False  # the only output is all that was to come, and needs no name
     usage: Usage = field(default_factory=Usage)
+    is_composed: bool = False  # by a model
     is_cut: bool = False
+    left_out: tuple[str, ...] = ()  # tasks whose outputs are too long for the answer
+
+    @property
+    def made_of(self) -> frozenset[str]:
+        return frozenset(self.outputs) | frozenset(self.left_out)
+
+    @property
+    def output(self) -> Output:
+        """The answer's `output`: each output under the id of its task."""
+        if self.is_one_answer:
+            return next(iter(self.outputs.values()), None)
+        return self.outputs or None
 
 
-def final_tasks(state: RequestState) -> dict[str, TaskState]:
-    """The finished tasks whose result no other finished task used: the answer is made of these."""
+def parts(state: RequestState) -> dict[str, TaskState]:
+    """The done tasks that an answer is made of: those that no final task which is done was made of.
+
+    So these are the final tasks, and where one of them is missing, also what was done on the way to it.
+    """
+    reached = _done_ends(state)
+    used: set[str] = set()
+    while reached:
+        for needed in state.tasks[reached.pop()].spec.dependencies:
+            if needed not in used:
+                used.add(needed)
+                reached.append(needed)
     return {
-        task_id: task
-        for task_id, task in state.tasks.items()
-        if task.phase is TaskPhase.DONE
-        and not any(state.tasks[other].phase is TaskPhase.DONE for other in task.dependents)
+        task_id: task for task_id, task in state.tasks.items() if task.phase is TaskPhase.DONE and task_id not in used
     }
+
+
+def chosen(state: RequestState) -> dict[str, TaskState]:
+    """The parts, or where the plan says `select`, the first final task that is done."""
+    if state.plan_entry is not None and state.plan_entry.plan.aggregation == "select":
+        for task_id in _done_ends(state):
+            return {task_id: state.tasks[task_id]}
+    return parts(state)
+
+
+def _done_ends(state: RequestState) -> list[str]:
+    return [name for name, task in state.tasks.items() if task.phase is TaskPhase.DONE and not task.dependents]
+
+
+def _is_one_answer(state: RequestState, found: Mapping[str, TaskState]) -> bool:
+    """Whether the only part is the final task of the plan, or the one that it selects."""
+    if len(found) != 1 or next(iter(found.values())).dependents:
+        return False
+    is_select = state.plan_entry is not None and state.plan_entry.plan.aggregation == "select"
+    return is_select or sum(not task.dependents for task in state.tasks.values()) == 1
 
 
 def gaps(state: RequestState) -> tuple[str, ...]:
@@ -41,24 +82,46 @@ def gaps(state: RequestState) -> tuple[str, ...]:
 
 def merge(state: RequestState, reason: str) -> Draft:
     """The outputs one after the other: needs no model, and gives the same text every time."""
-    found = final_tasks(state)
-    if state.plan_entry is not None and state.plan_entry.plan.aggregation == "select":
-        found = dict(list(found.items())[:1])
+    found = chosen(state)
     outputs = {task_id: output_of(task) for task_id, task in found.items()}
-    made_of = frozenset(found)
     if not outputs:
-        return Draft(_nothing(state, reason), None, made_of)
-    if len(outputs) == 1:
-        ((_, output),) = outputs.items()
-        return Draft(as_text(output), output, made_of)
-    text = "\n\n".join(f"## {task_id}\n\n{as_text(output)}" for task_id, output in outputs.items())
-    return Draft(text, outputs, made_of)
+        return Draft(_nothing(state, reason), outputs)
+    if _is_one_answer(state, found):
+        return Draft(as_text(next(iter(outputs.values()))), outputs, is_one_answer=True)
+    return Draft(_sections(outputs), outputs)
+
+
+def completed(draft: Draft, state: RequestState, reason: str) -> Draft:
+    """The draft with what was done since it was made: the answer's table and its output say the same."""
+    made_of = frozenset(chosen(state))
+    if made_of == draft.made_of:
+        return draft
+    plain = merge(state, reason)
+    if draft.is_cut:
+        return cut(plain, "it was cut before")
+    if not draft.is_composed:
+        return plain
+    added = {task_id: output_of(state.tasks[task_id]) for task_id in state.tasks if task_id in made_of - draft.made_of}
+    text = f"{draft.text}\n\n{_sections(added)}" if added else draft.text
+    return replace(plain, text=text, usage=draft.usage, is_composed=True)
 
 
 def cut(draft: Draft, reason: str) -> Draft:
-    """The draft shortened to what one message can carry; the log still has every output."""
+    """The draft shortened to what one message can carry: the shortest outputs; the log still has every one."""
     text = f"{draft.text[:CUT_CHARACTERS]}\n\n… cut here, see the results of the tasks: {reason}"
-    return Draft(text, None, draft.made_of, draft.usage, is_cut=True)
+    kept: dict[str, Output] = {}
+    room = CUT_CHARACTERS
+    for task_id in sorted(draft.outputs, key=lambda task_id: len(as_text(draft.outputs[task_id]))):
+        room -= len(as_text(draft.outputs[task_id]))
+        if room < 0:
+            break
+        kept[task_id] = draft.outputs[task_id]
+    left_out = (*draft.left_out, *(task_id for task_id in draft.outputs if task_id not in kept))
+    return replace(draft, text=text, outputs=kept, is_cut=True, left_out=left_out)
+
+
+def _sections(outputs: Mapping[str, Output]) -> str:
+    return "\n\n".join(f"## {task_id}\n\n{as_text(output)}" for task_id, output in outputs.items())
 
 
 def output_of(task: TaskState) -> Output:

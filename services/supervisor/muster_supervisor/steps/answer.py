@@ -19,7 +19,7 @@ from muster_protocol.messages import Answer, AnswerStatus
 from muster_protocol.status_words import TaskStatus
 from muster_supervisor.abort import abort_request
 from muster_supervisor.composing.compose import compose
-from muster_supervisor.composing.merge import Draft, cut, gaps, merge
+from muster_supervisor.composing.merge import Draft, chosen, completed, cut, gaps, merge
 from muster_supervisor.decide import GiveAnswer, status_of
 from muster_supervisor.owner import Owner
 from muster_supervisor.spans import (
@@ -50,6 +50,15 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
     await owner.finish_background()
     await asyncio.wait([counting])
     while owner.state.answer is None:
+        if not step.reason and owner.state.open_tasks:
+            return  # a success came late: what was skipped for its task is to be done now
+        has_more = bool(chosen(owner.state).keys() - draft.made_of)
+        if has_more and not has_composed_again and owner.now() < owner.deadline - WRITE_SECONDS:
+            has_composed_again, spent = True, draft.usage
+            draft = await _compose(owner, step)
+            draft = replace(draft, usage=spent + draft.usage)
+            continue
+        draft = completed(draft, owner.state, step.reason)
         answer = _final(owner, step, draft)
         try:
             is_written = await owner.compare_and_set(answer)
@@ -65,11 +74,6 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
             _log_written(answer)
             export_answer(owner.bus, owner.delivery, answer, step.cause or error_class_of_tasks(owner.state))
             await owner.finish_background()
-            return
-        has_more = bool(merge(owner.state, step.reason).made_of - draft.made_of)
-        if has_more and not has_composed_again and owner.now() < owner.deadline - WRITE_SECONDS:
-            has_composed_again = True
-            draft = await _compose(owner, step)
 
 
 async def refuse(owner: Owner, reason: str, cause: str) -> None:
@@ -139,6 +143,7 @@ def _final(owner: Owner, step: GiveAnswer, draft: Draft) -> Answer:
     if draft.is_cut:
         missing = tuple(gap[:MAX_REASON] for gap in missing[:MAX_GAPS])
         outcomes = tuple(row.model_copy(update={"reason": row.reason and row.reason[:MAX_REASON]}) for row in outcomes)
+        missing += tuple(f"{task_id} is done, but its output is too long" for task_id in draft.left_out[:MAX_GAPS])
     return Answer(
         request_id=owner.request_id,
         status=step.status if step.status is AnswerStatus.CANCELLED else status_of(state),

@@ -106,7 +106,7 @@ async def _all_outgoing(
     """The messages of these attempts; one whose message is too large to be sent has failed."""
     found: list[tuple[TaskState, Attempt, Outgoing]] = []
     for task, attempt in attempts:
-        if attempt.result is not None:
+        if attempt.result is not None or task.success is not None:
             continue
         try:
             found.append((task, attempt, await _outgoing(owner, task, attempt)))

@@ -15,8 +15,9 @@ log = logging.getLogger("muster.supervisor")
 async def expire(owner: Owner, step: Expire) -> None:
     """Record that an attempt gave no result in time, and tell its worker to stop."""
     _, task_id, number = step.attempt_id
-    attempt = owner.state.tasks[task_id].attempts[number - 1]
-    if attempt.result is not None:
+    task = owner.state.tasks[task_id]
+    attempt = task.attempts[number - 1]
+    if attempt.result is not None or task.success is not None:
         return  # it came while an earlier step was carried out
     failure = timed_out(task_id, attempt.timeout_seconds)
     await fail_attempt(owner, step.attempt_id, failure, attempt.timeout_seconds)

@@ -1,0 +1,116 @@
+"""How a task moves from phase to phase, and what its dependents do then: the table of transitions, and `move`."""
+
+from enum import StrEnum
+
+from muster_protocol.fold.state import RequestState, TaskPhase, TaskState
+
+MAX_CAUSE = 300  # characters of an error that each skipped task repeats
+
+
+class Cause(StrEnum):
+    """Why a task moves."""
+
+    DEPENDENCIES_DONE = "its dependencies are done"
+    DEPENDENCY_FAILED = "a dependency failed or was skipped"
+    DEPENDENCY_RECOVERED = "what failed before it is done after all"
+    RESERVED = "reserved"
+    SUCCEEDED = "result: done"
+    SUCCEEDED_LATE = "result: done, of an attempt that was given up"
+    FAILED_FOR_NOW = "result: failed, attempts are left"
+    FAILED_FOR_GOOD = "result: failed for good, or cancelled"
+    REVISED = "revision"
+    DELAY_OVER = "the delay is over"
+
+
+TRANSITIONS: dict[tuple[TaskPhase, Cause], TaskPhase] = {
+    (TaskPhase.WAITING, Cause.DEPENDENCIES_DONE): TaskPhase.READY,
+    (TaskPhase.WAITING, Cause.DEPENDENCY_FAILED): TaskPhase.SKIPPED,
+    (TaskPhase.SKIPPED, Cause.DEPENDENCY_RECOVERED): TaskPhase.WAITING,
+    (TaskPhase.READY, Cause.RESERVED): TaskPhase.RESERVED,
+    (TaskPhase.RESERVED, Cause.SUCCEEDED): TaskPhase.DONE,
+    (TaskPhase.RESERVED, Cause.FAILED_FOR_NOW): TaskPhase.AWAITING_RETRY,
+    (TaskPhase.RESERVED, Cause.FAILED_FOR_GOOD): TaskPhase.FAILED,
+    (TaskPhase.AWAITING_RETRY, Cause.REVISED): TaskPhase.DELAYED,
+    (TaskPhase.DELAYED, Cause.DELAY_OVER): TaskPhase.READY,
+    (TaskPhase.DELAYED, Cause.RESERVED): TaskPhase.RESERVED,  # its owner's clock said that the delay was over
+    (TaskPhase.READY, Cause.SUCCEEDED_LATE): TaskPhase.DONE,
+    (TaskPhase.RESERVED, Cause.SUCCEEDED_LATE): TaskPhase.DONE,
+    (TaskPhase.AWAITING_RETRY, Cause.SUCCEEDED_LATE): TaskPhase.DONE,
+    (TaskPhase.DELAYED, Cause.SUCCEEDED_LATE): TaskPhase.DONE,
+    (TaskPhase.FAILED, Cause.SUCCEEDED_LATE): TaskPhase.DONE,
+}
+
+
+def move(state: RequestState, task: TaskState, cause: Cause) -> bool:
+    """Move a task as TRANSITIONS says; False when its phase does not know the cause."""
+    phase = TRANSITIONS.get((task.phase, cause))
+    if phase is None:
+        return False
+    task_id, task.phase = task.spec.id, phase
+    match phase:
+        case TaskPhase.READY:
+            state.ready[task_id] = None
+        case TaskPhase.RESERVED:
+            state.ready.pop(task_id, None)
+        case TaskPhase.AWAITING_RETRY:
+            state.awaiting_retry[task_id] = None
+        case TaskPhase.DELAYED:
+            state.awaiting_retry.pop(task_id, None)
+        case TaskPhase.DONE:
+            state.open_tasks -= 1
+            _release_dependents(state, task)
+        case TaskPhase.FAILED:
+            state.open_tasks -= 1
+            _skip_dependents(state, task)
+        case TaskPhase.SKIPPED:
+            state.open_tasks -= 1
+        case TaskPhase.WAITING:
+            state.open_tasks += 1
+    return True
+
+
+def _release_dependents(state: RequestState, done: TaskState) -> None:
+    for dependent_id in done.dependents:
+        dependent = state.tasks[dependent_id]
+        dependent.missing -= 1
+        if dependent.missing == 0:
+            move(state, dependent, Cause.DEPENDENCIES_DONE)
+
+
+def _skip_dependents(state: RequestState, ended: TaskState) -> None:
+    """Skip what waits for a task that failed or was itself skipped."""
+    # The next one up and the cause, not the whole chain: over ten thousand tasks that would be gigabytes.
+    has_failed = ended.phase is TaskPhase.FAILED
+    cause = f"{ended.spec.id} failed: {(ended.reason or '')[:MAX_CAUSE]}" if has_failed else _cause_of(state, ended)
+    reached = [ended]
+    while reached:
+        task = reached.pop()
+        for dependent_id in task.dependents:
+            dependent = state.tasks[dependent_id]
+            if move(state, dependent, Cause.DEPENDENCY_FAILED):
+                dependent.reason = cause if has_failed and task is ended else f"{task.spec.id} skipped: {cause}"
+                reached.append(dependent)
+
+
+def _cause_of(state: RequestState, skipped: TaskState) -> str:
+    """Which failure a task was skipped for, without the one next to it."""
+    reason = skipped.reason or ""
+    next_up, _, cause = reason.partition(" skipped: ")
+    return cause if cause and next_up in state.tasks else reason
+
+
+def revive_dependents(state: RequestState, recovered: TaskState) -> None:
+    """Let what was skipped behind a task wait again; skip once more what another failure stands before."""
+    reached, revived = [recovered], list[TaskState]()
+    while reached:
+        for dependent_id in reached.pop().dependents:
+            dependent = state.tasks[dependent_id]
+            if move(state, dependent, Cause.DEPENDENCY_RECOVERED):
+                dependent.reason = None
+                reached.append(dependent)
+                revived.append(dependent)
+    for task in revived:
+        for name in task.spec.dependencies:
+            needed = state.tasks[name]
+            if needed is not recovered and needed.phase in (TaskPhase.FAILED, TaskPhase.SKIPPED):
+                _skip_dependents(state, needed)

@@ -1,0 +1,74 @@
+"""I4: finished work is never thrown away, also that of a worker that was cut off and given up."""
+
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from muster_protocol.messages import AnswerStatus
+from muster_testing.proxy import Proxy, running_proxy
+from tests.guards import guards
+from tests.harness import Muster
+
+TIMEOUT_SECONDS = 2.0
+
+
+@pytest.fixture
+async def wire(muster: Muster) -> AsyncGenerator[Proxy]:
+    """What the first worker is connected through."""
+    async with running_proxy(muster.broker.port) as proxy:
+        yield proxy
+
+
+async def start_worker_behind(wire: Proxy, muster: Muster, *options: str) -> None:
+    await muster.start("worker", "w1", *options, env={"MUSTER_NATS_URL": wire.url})
+
+
+async def finish_while_cut_off(wire: Proxy, muster: Muster, request: str) -> None:
+    """Task `a` runs in the first worker, which is cut off and then finishes."""
+    await muster.until(lambda: muster.executions(request)["a"] == 1, "the first attempt runs")
+    await wire.close()
+    muster.release("go")
+    await muster.until(lambda: bool(muster.traces("end")), "the first attempt has finished, unheard")
+    (muster.folder / "go").unlink()  # whoever tries the task again waits for ever
+
+
+@guards("services/supervisor/muster_supervisor/run.py", "stop_overtaken(owner)", rule="I4")
+async def test_a_worker_that_was_given_up_and_then_stores_its_success_ends_the_task(muster: Muster, wire: Proxy):
+    await muster.start("supervisor", "s1")
+    await start_worker_behind(wire, muster)
+    request = await muster.submit([{"id": "a", "orders": {"until": "go"}, "timeout_seconds": TIMEOUT_SECONDS}])
+    await finish_while_cut_off(wire, muster, request)
+    await muster.until_log(request, lambda state: len(state.tasks["a"].attempts) == 2)
+    await muster.start("worker", "w2")
+    await muster.until(lambda: muster.executions(request)["a"] > 1, "a further attempt runs")
+
+    await wire.open()
+    answer = await muster.answer(request)
+
+    assert (answer.status, answer.output) == (AnswerStatus.DONE, f"a of {request}")
+    started = len(muster.traces("start"))
+    await muster.until(lambda: len(muster.traces("over")) == started, "the further attempt was stopped")
+    assert len(muster.traces("end")) == 1
+    await muster.until_settled("tasks.scripted")
+
+
+async def test_what_was_skipped_for_a_task_is_done_when_its_success_comes_late(muster: Muster, wire: Proxy):
+    await muster.start("supervisor", "s1")
+    await start_worker_behind(wire, muster, "--role", "scripted")
+    request = await muster.submit(
+        [
+            {"id": "a", "orders": {"until": "go"}, "timeout_seconds": TIMEOUT_SECONDS, "max_attempts": 1},
+            {"id": "b", "dependencies": ["a"]},
+            {"id": "meanwhile", "tag": "second"},
+        ]
+    )
+    await finish_while_cut_off(wire, muster, request)
+    await muster.until_log(request, lambda state: state.tasks["b"].phase == "skipped")
+
+    await wire.open()
+    await muster.until_log(request, lambda state: state.tasks["b"].phase == "done")
+    await muster.start("worker", "w2", "--role", "second")
+    answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.DONE
+    assert answer.output == {"b": f"b of {request}", "meanwhile": f"meanwhile of {request}"}

@@ -9,7 +9,8 @@ an earlier owner writes afterwards is ignored, because every entry of an owner c
 carry none: they count whoever owns the request. After the answer nothing counts any more; results still add their cost.
 
 ENTRIES: what an entry that counts does to the request.
-  taken       begins a term, or ends it (handed back)
+  taken       begins a term, or ends it (handed back); the first one says whose body counts, and the deadline runs
+              from the first copy of it that any of them names
   plan        the first valid one is the plan; its tasks without dependencies become ready
   reserved    begins attempts, each once: of a task that may be dispatched, with the next number
   dispatched  notes where the messages of attempts are stored
@@ -33,6 +34,7 @@ from enum import StrEnum
 from typing import Any
 
 from muster_protocol.fold.state import MAX_SUPERSEDED, Attempt, Entry, RequestState, Superseded, TaskPhase, TaskState
+from muster_protocol.fold.terms import take
 from muster_protocol.headers import is_owner
 from muster_protocol.messages import (
     Answer,
@@ -153,28 +155,13 @@ def _may_write(state: RequestState, entry: Entry, writer: Writer) -> bool:
     return by_owner and state.answer is None and (writer is Writer.ANY_OWNER or entry.term == state.term)
 
 
-def _taken(state: RequestState, entry: Entry, body: Taken) -> None:
-    if body.handed_back:
-        state.owner = None if entry.term == state.term else state.owner
-        if entry.term in (state.term, 0):  # 0: handed back before it was taken
-            state.last_productive_delivery = max(state.last_productive_delivery, body.delivery)
-        return
-    state.term = entry.sequence
-    state.owner = body.instance
-    state.request_hash = body.request_hash
-    state.request_sequence = body.request_sequence
-    state.delivery = body.delivery
-    state.team = body.team
-    state.deadline = state.deadline or body.deadline
-
-
 def _plan(state: RequestState, _: Entry, body: PlanRecorded) -> None:
     if state.plan_entry is not None or not is_acyclic(body.plan):
         return
     state.plan_entry = body
     state.team = body.team
     state.request_hash = body.request_hash
-    state.deadline = body.deadline
+    state.deadline = body.deadline if state.deadline is None else min(state.deadline, body.deadline)
     state.usage += body.usage
     for spec in body.plan.tasks:
         missing = len(set(spec.dependencies))
@@ -287,7 +274,7 @@ def _answer(state: RequestState, _: Entry, body: Answer) -> None:
 
 
 ENTRIES: dict[type[LogBody], Callable[[RequestState, Entry, Any], None]] = {  # each with the body of its kind
-    Taken: _taken,
+    Taken: take,
     PlanRecorded: _plan,
     Reserved: _reserved,
     Dispatched: _dispatched,

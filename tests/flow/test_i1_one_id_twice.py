@@ -18,7 +18,6 @@ from tests.guards import guards
 from tests.harness import LEASE_SECONDS, Muster
 
 REQUESTS = subjects.requests("default")
-INTAKE = "services/supervisor/muster_supervisor/intake.py"
 DUPLICATES = "services/supervisor/muster_supervisor/taking/duplicates.py"
 
 
@@ -65,8 +64,6 @@ async def answers(muster: Muster) -> list[str]:
     return [entry.body.text for entry in entries if isinstance(entry.body, Answer)]
 
 
-@guards(INTAKE, "elif run is not None or (", rule="I1", replace="elif (", case="another", seconds=40)
-@guards(DUPLICATES, "found is not Disposition.KEPT and not self.is_supervised", rule="I1", replace="False", case="same")
 @pytest.mark.parametrize("second", ["same", "another"])
 async def test_a_request_whose_id_came_twice_is_answered_when_one_holder_hangs_and_the_other_is_killed(
     muster: Muster, second: str

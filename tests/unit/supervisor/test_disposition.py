@@ -119,7 +119,7 @@ class Broker:
 STEPS = st.lists(st.tuples(st.sampled_from(["deliver", "act", "act", "kill", "purge"]), st.integers(0, 5)), max_size=40)
 
 
-@guards(DISPOSITION, "if not is_lease and is_lease_stored:", rule="I1", replace="if False:")
+@guards(DISPOSITION, " if state.request_hash == held.request_hash else Disposition.INHERITED", rule="I1", replace="")
 @given(STEPS)
 def test_a_request_with_several_messages_gets_one_answer_and_nothing_is_acknowledged_before(
     steps: list[tuple[str, int]],
@@ -159,11 +159,12 @@ def test_an_older_delivery_takes_nothing_from_the_holder_of_a_later_one():
     assert disposition(led_by(1, 3, handed_back=True), older, is_lease_stored=True) is Disposition.OURS
 
 
+@guards(DISPOSITION, "if not is_lease and is_lease_stored:", rule="I2", case="a copy")
 @pytest.mark.parametrize(
     ("held", "is_stored", "found"),
     [
         (Held(1, 9, "a"), True, Disposition.OURS),
-        (Held(2, 1, "a"), True, Disposition.KEPT),
+        pytest.param(Held(2, 1, "a"), True, Disposition.KEPT, id="a copy"),
         (Held(2, 1, "b"), True, Disposition.KEPT),
         (Held(2, 1, "a"), False, Disposition.OURS),
         (Held(2, 1, "b"), False, Disposition.INHERITED),

@@ -1,4 +1,4 @@
-"""Random faults from a seeded source: kill -9, SIGTERM, pauses of services and of brokers."""
+"""Random faults from a seeded source: kills, SIGTERM, pauses of services and brokers, supervisors killed in a loop."""
 
 import asyncio
 import random
@@ -16,7 +16,9 @@ DOWN_SECONDS = (0.0, 1.5)  # before what was killed is started again
 PAUSED_LEASES = (0.2, 3.0)
 BROKER_PAUSED_SECONDS = (0.1, 2.0)
 REJOIN_SECONDS = 5.0  # a node that is back must follow again before the next one may go
-WEIGHTS = {"kill -9": 5, "SIGTERM": 3, "pause": 5, "broker kill -9": 1.5, "broker pause": 1}
+LOOP = "supervisors killed in a loop"
+LOOP_COUNT, LOOP_LEASES = 5, 1.5  # more often than the takes without progress that make a request poison
+WEIGHTS = {"kill -9": 5, "SIGTERM": 3, "pause": 5, "broker kill -9": 1.5, "broker pause": 1, LOOP: 0.7}
 
 Doing = Coroutine[None, None, None]
 
@@ -62,6 +64,8 @@ class Faults:
                 return self._at_a_broker(self._kill_broker, draw)
             case "broker pause":
                 return self._at_a_broker(self._pause_broker, draw)
+            case kind if kind == LOOP:
+                return self._at_all_supervisors()
             case "SIGTERM":
                 return self._at_a_service(self._stop, draw)
             case "pause":
@@ -83,6 +87,28 @@ class Faults:
                 service.is_busy = False
 
         return done()
+
+    def _at_all_supervisors(self) -> Doing | None:
+        """Kill all of them again and again, each time after they had a lease to take their requests over."""
+        supervisors = [service for service in self._processes.services if service.service == "supervisor"]
+        if any(service.is_busy or not service.is_running for service in supervisors):
+            return None
+        for service in supervisors:
+            service.is_busy = True
+
+        async def done() -> None:
+            try:
+                for _ in range(LOOP_COUNT):
+                    await asyncio.gather(*(self._kill_at_once(service) for service in supervisors))
+                    await asyncio.sleep(LOOP_LEASES * self._lease_seconds)
+            finally:
+                for service in supervisors:
+                    service.is_busy = False
+
+        return done()
+
+    async def _kill_at_once(self, service: Process) -> None:
+        await self._kill(service, Draw(LOOP, 0.0, 0.0, is_renamed=True))
 
     def _at_a_broker(self, do: Callable[[Server, Draw], Doing], draw: Draw) -> Doing | None:
         if self._is_broker_busy:

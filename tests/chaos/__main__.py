@@ -103,6 +103,7 @@ def traffic_line(ledger: Ledger) -> str:
     cancelled = sum(sent.cancelled_at is not None for sent in ledger.sent.values())
     return (
         f"{len(ledger.sent)} requests ({words[Word.OK]} ok, {words[Word.UNKNOWN]} unknown), {ledger.copies} copies, "
+        f"{ledger.twice} ids twice ({len(ledger.rivals)} with two bodies), "
         f"{cancelled} cancelled, {ledger.large} large, {len(ledger.litter)} pieces of garbage"
     )
 

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import cast
 
 from muster_protocol.messages import AnswerStatus, PlanRecorded, Result
-from tests.chaos.doubles import invented, missed
+from tests.chaos.doubles import executions, invented, missed
 from tests.chaos.evidence import Evidence, Log
 from tests.chaos.ledger import Ledger, Sent, Word, overlap
 
 LATE_SECONDS = 2.0
 RACE_SECONDS = 0.25
+SIGN_SECONDS = 3.0  # a worker that runs something says so within this when it is asked
+GIVEN_UP = "without any progress"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class Checker:
         found.extend(self._executions())
         found.extend(self._conflicts())
         found.extend(self._garbage())
+        found.extend(self._rivals())
+        found.extend(self._given_up())
         found.extend(self._queues())
         found.extend(Violation("dead process", "", f"{death.who} {death.text}") for death in self._ledger.deaths)
         return found
@@ -148,6 +152,26 @@ class Checker:
             if has_error != piece.has_error:
                 text = "has no error" if piece.has_error else "made an error"
                 yield Violation("I10 one error", "", f"{piece.what} ({piece.stream} #{piece.sequence}) {text}")
+
+    def _rivals(self) -> Iterator[Violation]:
+        """Of two bodies under one id one counts, and the sender of the other is told."""
+        reported = {report.sequence for report in self._evidence.errors if report.stream == "REQUESTS"}
+        for rivals in self._ledger.rivals:
+            if not reported.intersection(rivals.sequences):
+                places = " and ".join(f"#{sequence}" for sequence in rivals.sequences)
+                yield Violation("one id twice", rivals.request, f"neither {places} has an error")
+
+    def _given_up(self) -> Iterator[Violation]:
+        """Nothing is given up for want of progress while a worker is at it, in sight of its supervisor."""
+        hidden = [*self._ledger.away("broker", padding=SIGN_SECONDS), *self._ledger.away("w", padding=SIGN_SECONDS)]
+        for (request_id, task, attempt), runs in executions(self._evidence, self._ledger).items():
+            log = self._evidence.logs.get(request_id)
+            if log is None or log.answer is None or GIVEN_UP not in log.answer.reason:
+                continue
+            asked = (log.answered_at - SIGN_SECONDS, log.answered_at)
+            is_at_work = any(run.began < asked[0] and asked[1] < run.ended for run in runs)
+            if is_at_work and not overlap(hidden, *asked):
+                yield Violation("I1 poison", request_id, f"given up while {task} attempt {attempt} ran")
 
     def _queues(self) -> Iterator[Violation]:
         for consumer, found in self._evidence.backlogs.items():

@@ -1,4 +1,4 @@
-"""Random faults from a seeded source: kill -9, SIGTERM, pauses of services and of brokers, a worker that is cut off."""
+"""Random faults from a seeded source: kills, SIGTERM, pauses, cut-off workers, supervisors killed in a loop."""
 
 import asyncio
 import random
@@ -17,7 +17,9 @@ PAUSED_LEASES = (0.2, 3.0)
 BROKER_PAUSED_SECONDS = (0.1, 2.0)
 CUT_SECONDS = (0.5, 5.0)  # past the timeouts of some tasks: the worker finishes them after they were given up
 REJOIN_SECONDS = 5.0  # a node that is back must follow again before the next one may go
-WEIGHTS = {"kill -9": 5, "SIGTERM": 3, "pause": 5, "broker kill -9": 1.5, "broker pause": 1, "cut": 2}
+LOOP = "supervisors killed in a loop"
+LOOP_COUNT, LOOP_LEASES = 5, 1.5  # more often than the takes without progress that make a request poison
+WEIGHTS = {"kill -9": 5, "SIGTERM": 3, "pause": 5, "broker kill -9": 1.5, "broker pause": 1, "cut": 2, LOOP: 0.7}
 
 Doing = Coroutine[None, None, None]
 
@@ -65,12 +67,11 @@ class Faults:
                 return self._at_a_broker(self._pause_broker, draw)
             case "cut":
                 return self._cut(draw) if not self._processes.is_cut else None
-            case "SIGTERM":
-                return self._at_a_service(self._stop, draw)
-            case "pause":
-                return self._at_a_service(self._pause, draw)
-            case _:
-                return self._at_a_service(self._kill, draw)
+            case kind if kind == LOOP:
+                return self._at_all_supervisors()
+            case what:
+                do = {"SIGTERM": self._stop, "pause": self._pause}.get(what, self._kill)
+                return self._at_a_service(do, draw)
 
     def _at_a_service(self, do: Callable[[Process, Draw], Doing], draw: Draw) -> Doing | None:
         idle = [service for service in self._processes.services if not service.is_busy and service.is_running]
@@ -96,6 +97,28 @@ class Faults:
         finally:
             await processes.mend()
             processes.was_away(CUT_OFF, began, pid)
+
+    def _at_all_supervisors(self) -> Doing | None:
+        """Kill all of them again and again, each time after they had a lease to take their requests over."""
+        supervisors = [service for service in self._processes.services if service.service == "supervisor"]
+        if any(service.is_busy or not service.is_running for service in supervisors):
+            return None
+        for service in supervisors:
+            service.is_busy = True
+
+        async def done() -> None:
+            try:
+                for _ in range(LOOP_COUNT):
+                    await asyncio.gather(*(self._kill_at_once(service) for service in supervisors))
+                    await asyncio.sleep(LOOP_LEASES * self._lease_seconds)
+            finally:
+                for service in supervisors:
+                    service.is_busy = False
+
+        return done()
+
+    async def _kill_at_once(self, service: Process) -> None:
+        await self._kill(service, Draw(LOOP, 0.0, 0.0, is_renamed=True))
 
     def _at_a_broker(self, do: Callable[[Server, Draw], Doing], draw: Draw) -> Doing | None:
         if self._is_broker_busy:

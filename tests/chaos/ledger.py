@@ -41,6 +41,14 @@ class Litter:
 
 
 @dataclass(frozen=True, slots=True)
+class Rivals:
+    """Two messages with one id and different bodies, by their places in REQUESTS: one of them does not count."""
+
+    request: str
+    sequences: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Outage:
     """A time in which somebody could not do its work because of us."""
 
@@ -67,6 +75,8 @@ class Ledger:
     bare: set[str] = field(default_factory=set[str])  # goals of requests that were sent without an id
     copies: int = 0
     large: int = 0
+    twice: int = 0  # requests whose id came twice without a message id, so that the broker dropped none of the two
+    rivals: list[Rivals] = field(default_factory=list[Rivals])
     litter: list[Litter] = field(default_factory=list[Litter])
     outages: list[Outage] = field(default_factory=list[Outage])
     deaths: list[Death] = field(default_factory=list[Death])

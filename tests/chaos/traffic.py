@@ -10,11 +10,13 @@ from muster_client import Client
 from muster_protocol.errors import MusterError
 from muster_protocol.subjects import request_id
 from tests.chaos.garbage import throw
-from tests.chaos.ledger import Ledger, Sent
+from tests.chaos.ledger import Ledger, Rivals, Sent
 
 INTERVAL_SECONDS = (0.05, 0.6)
 DEADLINE_SECONDS = 30.0  # of the team, where a request says nothing
 SHORT_DEADLINE_SECONDS = (0.5, 6.0)
+LONG_SECONDS = 12.0  # a task that outlasts several supervisors which are killed in a loop
+TWICE_SECONDS = 1.0  # between two messages with one id, at most
 LARGE = 600_000  # bytes: travels by reference
 WORD_SECONDS = 20.0  # a publish without a word after this long is given up as unknown
 TAGS = ("scripted", "other", "second")
@@ -52,15 +54,19 @@ class Traffic:
         if what < 0.1:
             sending.create_task(self._send_bare(name, body))
             return
+        if what < 0.16:
+            other = None if chance.random() < 0.5 else {**body, "plan": a_plan(chance)}
+            sending.create_task(self._send_twice(name, body, other, chance.uniform(0.0, TWICE_SECONDS)))
+            return
         sent = self._ledger.sent[name] = Sent(name, deadline or DEADLINE_SECONDS, time.time())
-        if what < 0.15:  # a client that dies in the middle
+        if what < 0.2:  # a client that dies in the middle
             sending.create_task(self._send(sent, body, chance.uniform(0.0, 0.02)))
             return
         sending.create_task(self._send(sent, body, WORD_SECONDS))
-        if what < 0.3:
+        if what < 0.35:
             for _ in range(chance.randint(1, 3)):
                 sending.create_task(self._send_later(sent, body, chance.choice([0.0, 0.05, chance.uniform(0, 8)])))
-        elif what < 0.4:
+        elif what < 0.45:
             sending.create_task(self._cancel_later(sent, chance.uniform(0.0, 2.0)))
 
     async def _send(self, sent: Sent, body: dict[str, Any], within: float) -> None:
@@ -79,7 +85,7 @@ class Traffic:
     async def _send_bare(self, name: str, body: dict[str, Any]) -> None:
         """As from any other language: no headers, no id; the id follows from the broker's word."""
         body["plan"]["goal"] = name
-        data = json.dumps({key: value for key, value in body.items() if value is not None}).encode()
+        data = _text(body)
         if len(data) > LARGE:
             return
         began = time.time()
@@ -92,6 +98,29 @@ class Traffic:
         sent.acked(time.time())
         self._ledger.sent[sent.id] = sent
 
+    async def _send_twice(self, name: str, body: dict[str, Any], other: dict[str, Any] | None, delay: float) -> None:
+        """Two messages with one id in their bodies: the same bytes, or another request under the same id."""
+        texts = [_text({"id": name, **one}) for one in (body, other or body)]
+        if max(map(len, texts)) > LARGE:
+            return
+        sent = self._ledger.sent[name] = Sent(name, body["deadline_seconds"] or DEADLINE_SECONDS, time.time())
+        self._ledger.twice += 1
+        places: list[int] = []
+        for text in texts:
+            try:
+                stored = await self._client.bus.publisher.store(
+                    "requests.default", text, {}, give_up_after=WORD_SECONDS
+                )
+            except MusterError:
+                continue
+            places.append(stored.sequence)
+            sent.acked(time.time())
+            if other is not None:
+                sent.acked_at = time.time()  # either body may count: the deadline runs from the one that does
+            await asyncio.sleep(delay)
+        if other is not None and len(places) == 2:
+            self._ledger.rivals.append(Rivals(name, (places[0], places[1])))
+
     async def _cancel_later(self, sent: Sent, delay: float) -> None:
         await asyncio.sleep(delay)
         try:
@@ -100,6 +129,10 @@ class Traffic:
         except (TimeoutError, MusterError):
             return
         sent.cancelled_at = time.time()
+
+
+def _text(body: dict[str, Any]) -> bytes:
+    return json.dumps({key: value for key, value in body.items() if value is not None}).encode()
 
 
 def a_plan(chance: random.Random) -> dict[str, Any]:
@@ -118,6 +151,8 @@ def _a_task(chance: random.Random, number: int) -> dict[str, Any]:
         orders |= {"fail": "never", "final": chance.random() < 0.5}
     elif kind < 0.11:
         orders["output"] = "x" * LARGE
+    elif kind < 0.12:
+        orders["sleep"] = LONG_SECONDS
     earlier = [f"t{n}" for n in range(number)]
     wanted = min(number, chance.choice([0, 0, 1, 1, 2, 3]))
     task: dict[str, Any] = {

@@ -8,7 +8,7 @@ from muster_bus.broker.queues import request_queue, task_queue
 from muster_bus.process.service import stop_within
 from muster_bus.read_stream import read_subject
 from muster_protocol.messages import AnswerStatus, ResultStatus
-from muster_supervisor.intake import note_returned
+from muster_supervisor.taking.notes import note_returned
 from muster_worker.events import Events
 from tests.flow.in_process import connected, next_deliveries, put_task, task_of
 from tests.guards import guards
@@ -133,7 +133,7 @@ async def test_a_request_that_waits_to_be_refused_is_handed_back_by_a_stopped_su
     assert again.number == 2
 
 
-@guards("services/supervisor/muster_supervisor/intake.py", "await bus.store(", rule="I12")
+@guards("services/supervisor/muster_supervisor/taking/notes.py", "await bus.store(", rule="I12")
 async def test_a_request_that_was_only_handed_back_unseen_is_no_poison(patient_muster: Muster) -> None:
     muster = patient_muster
     request = await muster.submit([{"id": "a"}])

@@ -167,7 +167,7 @@ async def test_a_request_that_kills_its_supervisor_every_time_is_answered_as_poi
     assert "poison" in answer.text
 
 
-@guards("services/supervisor/muster_supervisor/run.py", "await owner.record_survival()", rule="I1", seconds=30)
+@guards("services/supervisor/muster_supervisor/run.py", "await owner.record_survival()  # ours", rule="I1", seconds=30)
 async def test_repeated_hangs_of_a_supervisor_do_not_make_a_request_poison(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")

@@ -37,7 +37,7 @@ async def test_an_invalid_traceparent_is_not_copied_into_messages(muster: Muster
     assert answer.status is AnswerStatus.DONE
 
 
-@guards("services/supervisor/muster_supervisor/intake.py", "if may_be_poison(delivery.number):", rule="I1")
+@guards("services/supervisor/muster_supervisor/intake.py", "if may_be_poison(delivery.number) and not await", rule="I1")
 async def test_a_body_that_kills_whoever_reads_it_is_answered_as_poison_unread(
     muster: Muster, collector: Collector
 ) -> None:
@@ -86,9 +86,9 @@ async def test_numbers_whose_sum_would_overflow_are_refused(muster: Muster, more
 
 @guards(
     "services/supervisor/muster_supervisor/steps/answer.py",
-    'known.state.request_hash in ("", request_hash):',
+    "is Disposition.OURS:  # again after a lost write",
     rule="I1",
-    replace="not known.state.request_hash:",
+    replace="is Disposition.OURS and not known.state.term:",
 )
 async def test_a_request_that_its_next_owner_finds_invalid_is_answered_all_the_same(muster: Muster) -> None:
     await muster.start("supervisor", "s1")

@@ -21,9 +21,9 @@ SECONDS = 4.0  # a tenth of it is kept for the answer, and the results must be t
 
 @guards(
     "services/supervisor/muster_supervisor/steps/plan.py",
-    "async with asyncio.timeout(owner.seconds_left()), _model_slot(owner):",
+    "async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):",
     rule="I4",
-    replace="async with asyncio.timeout(None), _model_slot(owner):",
+    replace="async with asyncio.timeout(None), _model_slot(owner, request):",
     case="planning",
 )
 @guards(
@@ -81,7 +81,7 @@ async def test_a_request_that_waited_long_is_planned_within_the_time_that_is_lef
 
 @guards(
     "services/supervisor/muster_supervisor/steps/plan.py",
-    "owner.resources.model_slots if owner.request.text is not None else nullcontext()",
+    "owner.resources.model_slots if request.text is not None else nullcontext()",
     rule="I4",
     replace="owner.resources.model_slots",
 )

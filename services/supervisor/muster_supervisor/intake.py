@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 
-from muster_bus.connection import Bus, Incoming
+from muster_bus.connection import Incoming
 from muster_bus.lease import Delivery
 from muster_bus.log import RequestLog
 from muster_bus.process.about import work_for_request
@@ -11,18 +12,20 @@ from muster_bus.receive import opened
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.conflict import Conflict
-from muster_protocol.errors import Invalid, MusterError
-from muster_protocol.messages import Request, Taken
-from muster_supervisor.disposition import report_reuse
+from muster_protocol.errors import Invalid
+from muster_protocol.messages import Request
 from muster_supervisor.owner import Owner, Resources
 from muster_supervisor.poison import Poison, may_be_poison, poison_reason
 from muster_supervisor.run import Run
 from muster_supervisor.steps.answer import refuse_unread
+from muster_supervisor.taking.disposition import Disposition, Held, classify, report_reuse
+from muster_supervisor.taking.duplicates import Duplicates
+from muster_supervisor.taking.notes import note_returned
+from muster_supervisor.taking.signs import is_worked_on
 
 log = logging.getLogger("muster.supervisor")
 
 REQUESTS = {Request.kind: Request}
-RETURN_SECONDS = 1.0  # a hand-back that cannot be recorded by then counts as a take; it must not delay the hand-back
 
 
 class Intake:
@@ -32,6 +35,7 @@ class Intake:
         self._resources = resources
         self._longest_deadline = longest_deadline
         self.runs: dict[str, Run] = {}
+        self._duplicates: dict[str, Duplicates] = {}
         self.supervising: set[asyncio.Task[None]] = set()
 
     async def take(self, delivery: Delivery) -> None:
@@ -63,28 +67,39 @@ class Intake:
             run.on_control()
             run.owner.may_have_conflicts = True
 
+    def stop(self) -> None:
+        """Hand every request back at its next step, and every message that is kept."""
+        for holder in (*self.runs.values(), *self._duplicates.values()):
+            holder.stop()
+
     async def _start_run(self, delivery: Delivery) -> Run | None:
         """The run that supervises the request from now on; None if it needs no new one."""
         request_id = h.request_id_of(delivery.headers, delivery.sequence, delivery.data)
-        request_hash = h.request_hash(delivery.subject, delivery.headers, delivery.data)
-        if await self._handle_duplicate(request_id, delivery, request_hash):
+        if self._is_held(request_id, delivery):
             return None
         try:
-            request = await self._read(delivery, request_id)
+            if may_be_poison(delivery.number) and not await self._check_unread(delivery, request_id):
+                return self.runs.get(request_id)
+            request = (await opened(self._resources.bus, delivery, REQUESTS, request_id, self._check_deadline)).body
         except Invalid as reason:
-            await refuse_unread(self._resources.bus, delivery, reason)
-            delivery.lease.ack()
-            return None
-        if await self._handle_duplicate(request_id, delivery, request_hash):
+            found = await refuse_unread(self._resources.bus, delivery, reason)
+            return await self._dispose(found, delivery, request_id)
+        if self._is_held(request_id, delivery):
             return None  # another copy started a run while the body was fetched
+        return self._supervised(request_id, request, delivery)
+
+    def _supervised(self, request_id: str, request: Request | None, delivery: Delivery) -> Run:
         work_for_request(request_id)
         log.info("→ request %s  delivery %d", request_id, delivery.number)
-        run = Run(Owner(self._resources, request_id, request, request_hash, delivery))
+        run = Run(Owner(self._resources, request_id, request, Held.of(delivery).request_hash, delivery))
         self.runs[request_id] = run
-        task = asyncio.get_running_loop().create_task(self._supervise(request_id, run))
+        self._start(self._supervise(request_id, run))
+        return run
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self.supervising.add(task)
         task.add_done_callback(self.supervising.discard)
-        return run
 
     async def _supervise(self, request_id: str, run: Run) -> None:
         try:
@@ -94,38 +109,78 @@ class Intake:
             log.exception("… request %s: supervising it failed: %r", request_id, error)
             run.owner.lease.drop()
         else:
-            run.owner.lease.drop()  # settled, or not ours; renewed without a run it would never be delivered again
+            if not run.is_duplicate:
+                run.owner.lease.drop()  # settled, or not ours; renewed without a run it would never be delivered again
         finally:
             self.runs.pop(request_id, None)
+            if (kept := self._duplicates.get(request_id)) is not None:
+                kept.is_supervised = False
+                kept.wake()
+        if run.is_duplicate:
+            self._keep(request_id, run.owner.delivery)
 
-    async def _handle_duplicate(self, request_id: str, delivery: Delivery, request_hash: str) -> bool:
-        """Settle a delivery whose id this process supervises already; False: it does not."""
-        run = self.runs.get(request_id)
-        if run is None:
-            return False
-        if delivery.sequence == run.owner.delivery.sequence:
+    def _is_held(self, request_id: str, delivery: Delivery) -> bool:
+        """Whether this process has the request or this message already; then it goes on with the new delivery."""
+        run, kept = self.runs.get(request_id), self._duplicates.get(request_id)
+        if run is not None and delivery.sequence == run.owner.delivery.sequence:
             run.on_redelivery(delivery)
-        elif request_hash == run.owner.request_hash:
-            delivery.lease.ack()  # a second copy: the first one is the lease
+        elif run is not None or (kept is not None and kept.has(delivery.sequence)):
+            self._keep(request_id, delivery)
         else:
-            await report_reuse(run.owner, delivery)
-            delivery.lease.ack()
+            return False
         return True
 
-    async def _read(self, delivery: Delivery, request_id: str) -> Request:
-        """The request that was delivered; Invalid says why there is none or why it is not read."""
-        if may_be_poison(delivery.number):
-            await self._check_poison(delivery, request_id)
-        request = await opened(self._resources.bus, delivery, REQUESTS, request_id, self._check_deadline)
-        return request.body
+    def _keep(self, request_id: str, delivery: Delivery) -> None:
+        """Hold a message that is not the lease of its request, until the request is answered."""
+        kept = self._duplicates.get(request_id)
+        if kept is None:
+            kept = self._duplicates[request_id] = Duplicates(self._resources, request_id)
+            self._start(self._keep_until_answered(request_id, kept))
+        kept.is_supervised = request_id in self.runs
+        kept.add(delivery)
 
-    async def _check_poison(self, delivery: Delivery, request_id: str) -> None:
-        """Raise before the body is read, because reading it may be what crashes the supervisor."""
-        known = RequestLog(self._resources.bus, request_id)
+    async def _keep_until_answered(self, request_id: str, kept: Duplicates) -> None:
+        try:
+            await kept.keep()
+        except asyncio.CancelledError:
+            kept.release()
+            raise
+        except Exception as error:
+            log.exception("… request %s: keeping its other messages failed: %r", request_id, error)
+            kept.drop()
+        finally:
+            self._duplicates.pop(request_id, None)
+
+    async def _dispose(self, found: Disposition, delivery: Delivery, request_id: str) -> Run | None:
+        """Do with an unread message what its disposition says."""
+        match found:
+            case Disposition.ANSWERED:
+                delivery.lease.ack()
+            case Disposition.KEPT:
+                self._keep(request_id, delivery)
+            case Disposition.STALE:
+                delivery.lease.drop()
+            case Disposition.OURS | Disposition.INHERITED if not self._is_held(request_id, delivery):
+                return self._supervised(request_id, None, delivery)
+            case _:
+                pass  # somebody else started a run meanwhile
+        return None
+
+    async def _check_unread(self, delivery: Delivery, request_id: str) -> bool:
+        """Whether the body is to be read; before that, because reading it may be what crashes the supervisor."""
+        known, bus = RequestLog(self._resources.bus, request_id), self._resources.bus
         await known.refresh(from_leader=True)
-        if reason := poison_reason(known.state, delivery.number, is_read=False):
-            await self._resources.bus.report(reason, delivery, request_id=request_id)
+        state = known.state
+        found = await classify(bus, state, Held.of(delivery))
+        if found is not Disposition.OURS or state.request_sequence not in (0, delivery.sequence):
+            await report_reuse(bus, state, delivery)
+            await self._dispose(found, delivery, request_id)
+            return False
+        reason = poison_reason(state, delivery.number, is_read=False)
+        if reason and not await is_worked_on(bus, state):
+            await bus.report(reason, delivery, request_id=request_id)
             raise Poison(reason)
+        return True
 
     def _check_deadline(self, request: Request) -> None:
         """Raise if the request could outlive its log; our own client checks that, other senders may not."""
@@ -134,21 +189,3 @@ class Intake:
                 f"{request.deadline_seconds:g} s are more than the {self._longest_deadline:g} s that are allowed here"
             )
             raise Invalid(text, "deadline_seconds")
-
-
-async def note_returned(bus: Bus, team: str, delivery: Delivery) -> None:
-    """Record that a delivery is handed back before a run began, so that it does not count as an unproductive take."""
-    request_id = h.request_id_of(delivery.headers, delivery.sequence, delivery.data)
-    note = Taken(
-        instance=bus.sender.instance,
-        delivery=delivery.number,
-        team=team,
-        deadline=delivery.time,
-        request_hash=h.request_hash(delivery.subject, delivery.headers, delivery.data),
-        request_sequence=delivery.sequence,
-        handed_back=True,
-    )
-    try:
-        await bus.store(note, bus.origin(request_id), give_up_after=RETURN_SECONDS)
-    except MusterError as error:
-        log.warning("← request %s: handed back, but that was not recorded: %s", request_id, error)

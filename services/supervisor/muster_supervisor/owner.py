@@ -45,10 +45,10 @@ class Owner:
     """One supervisor's hold on one request."""
 
     def __init__(
-        self, resources: Resources, request_id: str, request: Request, request_hash: str, delivery: Delivery
+        self, resources: Resources, request_id: str, request: Request | None, request_hash: str, delivery: Delivery
     ) -> None:
         self.resources = resources
-        self.request = request
+        self.request = request  # None: only its log is known, its own message is gone
         self.request_hash = request_hash
         self.delivery = delivery
         self.trace = resources.bus.tracing.request(request_id, delivery.headers)
@@ -56,7 +56,8 @@ class Owner:
         self.term = 0
         self.planning_error = ""  # why there is no plan yet
         self.spent = Usage()  # on plans that were refused: in no log entry, but paid
-        self._deadline = delivery.time + (request.deadline_seconds or resources.team.limits.deadline_seconds)
+        seconds = request.deadline_seconds if request is not None else None
+        self._deadline = delivery.time + (seconds or resources.team.limits.deadline_seconds)
         self.may_have_conflicts = False  # a coordinator has written a record about the request
         self.conflicts = 0  # that are listed, when the answer is given
         self.publishing: set[str] = set()  # tasks whose message is not stored yet
@@ -102,6 +103,10 @@ class Owner:
             raise Superseded
         if not self.lease.is_held:
             raise LeaseLost
+
+    def inherit(self) -> None:
+        """Go on by the log alone: what our message holds is not the body that counts."""
+        self.request, self.request_hash = None, self.state.request_hash
 
     async def take_first(self) -> bool:
         """Begin the first term of a request in one write; False: its log is not empty, and was read."""
@@ -182,5 +187,6 @@ class Owner:
             deadline=self.deadline,
             request_hash=self.request_hash,
             request_sequence=self.delivery.sequence,
+            stored_at=self.delivery.time,
             handed_back=handed_back,
         )

@@ -12,7 +12,7 @@ Term. The lease only saves work; that two supervisors do no harm depends on the 
 appending `taken`, and the sequence of that entry is its term. Everything it writes carries the term, and the fold
 ignores what carries another term than that of the last `taken` (2). The first `taken` of a new request is one
 compare-and-set on an empty log, without a read (6). For any other delivery the log is read first, and `classify`
-says whether the request is ours, settled, a reused id, or held by another supervisor.
+says whether the request is ours, answered, led by another message (20), or held by another supervisor.
 
 Steps. The fold of the log is all that is known about a request (1). The loop asks `due` which steps the state and
 the time call for, carries them out, and asks again: what counts is what the fold says after a write, not what was
@@ -56,7 +56,6 @@ from muster_supervisor.decide import (
     due,
     next_time,
 )
-from muster_supervisor.disposition import Disposition, classify, report_reuse
 from muster_supervisor.owner import LeaseLost, Owner, Superseded
 from muster_supervisor.poison import poison_reason
 from muster_supervisor.spans import export_workflow, is_workflow_exported, take_over_span
@@ -65,6 +64,8 @@ from muster_supervisor.steps.dispatch import dispatch, publish_again
 from muster_supervisor.steps.expire import expire
 from muster_supervisor.steps.plan import plan
 from muster_supervisor.steps.refine import start_refining
+from muster_supervisor.taking.disposition import Disposition, Held, classify, report_reuse
+from muster_supervisor.taking.signs import is_worked_on
 
 log = logging.getLogger("muster.supervisor")
 
@@ -85,6 +86,7 @@ class Run:
         self._is_stopping = False
         self._has_exported_workflow = False
         self._lease_lost_at = 0.0
+        self.is_duplicate = False  # another message is the lease of the request: ours is to be kept
         self.slot_released = asyncio.Event()  # the request is taken, or the run has ended
 
     def on_redelivery(self, delivery: Delivery) -> None:
@@ -169,20 +171,22 @@ class Run:
             self.on_control()
             return True
         await owner.log.refresh()
-        match await classify(owner):
-            case Disposition.SETTLED:
+        found = await classify(owner.bus, owner.state, Held.of(owner.delivery))
+        if found in (Disposition.ANSWERED, Disposition.INHERITED):
+            await report_reuse(owner.bus, owner.state, owner.delivery)
+        match found:
+            case Disposition.ANSWERED:
                 owner.lease.ack()
-                return False
-            case Disposition.REUSED:
-                await report_reuse(owner, owner.delivery)
-                owner.lease.ack()
-                return False
+            case Disposition.KEPT:
+                self.is_duplicate = True
             case Disposition.STALE:
                 owner.lease.drop()
-                return False
-            case Disposition.OURS:
+            case Disposition.OURS | Disposition.INHERITED:
+                if found is Disposition.INHERITED:
+                    owner.inherit()
                 await self._take()
                 return True
+        return False
 
     async def _take(self) -> None:
         """Begin a term, give up a poison request, and start what a term begins with."""
@@ -200,14 +204,16 @@ class Run:
         if not has_workflow and not self._has_exported_workflow:
             self._export_workflow()
         if has_survived:
-            await owner.record_survival()
+            await owner.record_survival()  # ours
         self._controls.start_over()
         if owner.state.answer is not None:
             return
         owner.check()
         if reason := poison_reason(owner.state, owner.delivery.number, is_read=True):
-            await refuse(owner, reason, "poison")
-            return
+            if not await is_worked_on(owner.bus, owner.state):
+                await refuse(owner, reason, "poison")
+                return
+            await owner.record_survival()  # a worker is at it: the takes before this one were not in vain
         self.on_control()
         owner.in_background(lambda: publish_again(owner))
 

@@ -12,8 +12,9 @@ from muster_bus.buckets.conflicts import follow_conflicts
 from muster_bus.connection import Bus
 from muster_bus.pull import Pull
 from muster_protocol import subjects
-from muster_supervisor.intake import Intake, note_returned
+from muster_supervisor.intake import Intake
 from muster_supervisor.owner import Resources
+from muster_supervisor.taking.notes import note_returned
 
 log = logging.getLogger("muster.supervisor")
 
@@ -55,8 +56,7 @@ class Supervisor:
             return
         runs = self._intake.runs
         starting = await self._pull.close()
-        for run in runs.values():
-            run.stop()
+        self._intake.stop()
         working = {*starting, *self._intake.supervising}
         if working:
             _, late = await asyncio.wait(working, timeout=grace_seconds / 2)

@@ -10,7 +10,8 @@ of workers carry none: they count whoever owns the request. After the answer not
 their cost.
 
 ENTRIES: what an entry that counts does to the request.
-  taken       begins a term, or ends it (handed back)
+  taken       begins a term, or ends it (handed back); the first one says whose body counts, and the deadline runs
+              from the first copy of it that any of them names
   plan        the first valid one is the plan; its tasks without dependencies become ready
   reserved    begins attempts, each once: of a task that may be dispatched, with the next number
   dispatched  notes where the messages of attempts are stored
@@ -36,6 +37,7 @@ from typing import Any
 from muster_protocol.fold.counting import is_counted
 from muster_protocol.fold.moves import Cause, move, revive_dependents
 from muster_protocol.fold.state import MAX_SUPERSEDED, Attempt, Entry, RequestState, Superseded, TaskPhase, TaskState
+from muster_protocol.fold.terms import take
 from muster_protocol.fold.writers import WRITERS, may_write
 from muster_protocol.headers import is_owner
 from muster_protocol.messages import (
@@ -74,28 +76,13 @@ def apply(state: RequestState, entry: Entry) -> None:
             state.last_productive_delivery = max(state.last_productive_delivery, state.delivery)
 
 
-def _taken(state: RequestState, entry: Entry, body: Taken) -> None:
-    if body.handed_back:
-        state.owner = None if entry.term == state.term else state.owner
-        if entry.term in (state.term, 0):  # 0: handed back before it was taken
-            state.last_productive_delivery = max(state.last_productive_delivery, body.delivery)
-        return
-    state.term = entry.sequence
-    state.owner = body.instance
-    state.request_hash = body.request_hash
-    state.request_sequence = body.request_sequence
-    state.delivery = body.delivery
-    state.team = body.team
-    state.deadline = state.deadline or body.deadline
-
-
 def _plan(state: RequestState, _: Entry, body: PlanRecorded) -> None:
     if state.plan_entry is not None or not is_acyclic(body.plan):
         return
     state.plan_entry = body
     state.team = body.team
     state.request_hash = body.request_hash
-    state.deadline = body.deadline
+    state.deadline = body.deadline if state.deadline is None else min(state.deadline, body.deadline)
     state.usage += body.usage
     for spec in body.plan.tasks:
         missing = len(set(spec.dependencies))
@@ -206,7 +193,7 @@ def _answer(state: RequestState, _: Entry, body: Answer) -> None:
 
 
 ENTRIES: dict[type[LogBody], Callable[[RequestState, Entry, Any], None]] = {  # each with the body of its kind
-    Taken: _taken,
+    Taken: take,
     PlanRecorded: _plan,
     Reserved: _reserved,
     Dispatched: _dispatched,

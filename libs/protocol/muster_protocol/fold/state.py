@@ -156,7 +156,8 @@ class RequestState:
     last_productive_delivery: int = 0  # the last one that made progress or was handed back cleanly
     team: str = ""
     request_hash: str = ""
-    request_sequence: int = 0
+    request_sequence: int = 0  # of the message that is the lease
+    stored_at: float = 0.0  # the first copy of the request that is known; 0: not known
     deadline: float | None = None
     plan_entry: PlanRecorded | None = None
     tasks: dict[str, TaskState] = field(default_factory=dict[str, TaskState])

@@ -41,6 +41,7 @@ class Taken(LogEntry):
     deadline: float
     request_hash: str
     request_sequence: int  # of the message in REQUESTS that is the lease
+    stored_at: float = 0.0  # when the broker stored that message; 0: not known
     handed_back: bool = False
 
     def id_for(self, origin: Origin) -> str:

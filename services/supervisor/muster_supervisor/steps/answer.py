@@ -29,6 +29,7 @@ from muster_supervisor.spans import (
     is_workflow_exported,
     step_span,
 )
+from muster_supervisor.taking.disposition import Disposition, Held, classify
 
 log = logging.getLogger("muster.supervisor")
 
@@ -82,15 +83,18 @@ async def refuse(owner: Owner, reason: str, cause: str) -> None:
     await give_answer(owner, GiveAnswer(AnswerStatus.FAILED, reason, is_plain=True, cause=cause))
 
 
-async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> None:
-    """Answer a delivery that holds no usable request, so that nobody can own it. The reason was reported."""
+async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> Disposition:
+    """Answer a delivery that holds no usable request, so that nobody can own it. The reason was reported.
+
+    Returns what the delivery is after that: answered, unless another message is the lease of the request.
+    """
     request_id = h.request_id_of(delivery.headers, delivery.sequence, delivery.data)
-    request_hash = h.request_hash(delivery.subject, delivery.headers, delivery.data)
+    held = Held.of(delivery)
     trace = bus.tracing.request(request_id, delivery.headers)
     known = RequestLog(bus, request_id, trace.carrier)
     await known.refresh(from_leader=True)
     has_workflow = is_workflow_exported(known.state)
-    while known.state.answer is None and known.state.request_hash in ("", request_hash):  # again after a lost write
+    while (found := await classify(bus, known.state, held)) is Disposition.OURS:  # again after a lost write
         answer = Answer(
             request_id=request_id,
             status=AnswerStatus.FAILED,
@@ -98,7 +102,7 @@ async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> None:
             reason=str(reason),
             gaps=(str(reason),),
             trace_id=trace.trace_id,
-            request_hash=request_hash,
+            request_hash=held.request_hash,
         )
         if await known.compare_and_set(answer, term=known.state.term):
             _log_written(answer)
@@ -106,6 +110,7 @@ async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> None:
                 if not has_workflow:
                     export_workflow(bus, delivery, trace, known.state)
                 export_answer(bus, delivery, answer, error_type(reason))
+    return found
 
 
 async def _compose(owner: Owner, step: GiveAnswer) -> Draft:

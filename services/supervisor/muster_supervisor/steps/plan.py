@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.errors import Invalid, MusterError, Retryable
-from muster_protocol.messages import PlanRecorded, Usage
+from muster_protocol.messages import PlanRecorded, Request, Usage
 from muster_supervisor.lint import same_work
 from muster_supervisor.owner import Owner
 from muster_supervisor.planner import Unplannable, make_plan
@@ -26,9 +26,12 @@ RETRY_SECONDS = 1.0  # before a plan is asked for or stored again
 async def plan(owner: Owner) -> None:
     """Make the plan and record it, unless the log has one by then."""
     request, team, model = owner.request, owner.resources.team, owner.resources.model
+    if request is None:
+        await refuse(owner, "its message is gone and it has no plan yet; ask again under another id", "lost")
+        return
     try:
         with plan_span(owner) as span:
-            async with asyncio.timeout(owner.seconds_left()), _model_slot(owner):
+            async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):
                 planned, usage, warnings = await make_plan(request, team, model)
             if span is not None:
                 span.set_attribute(names.TASKS, len(planned.tasks))
@@ -93,6 +96,6 @@ async def _pause(owner: Owner, what: str, error: Exception) -> None:
         await owner.log.changed(min(RETRY_SECONDS, owner.seconds_left()))
 
 
-def _model_slot(owner: Owner) -> AbstractAsyncContextManager[object]:
+def _model_slot(owner: Owner, request: Request) -> AbstractAsyncContextManager[object]:
     """A slot of the model; a plan that was given needs no model and waits for no slot."""
-    return owner.resources.model_slots if owner.request.text is not None else nullcontext()
+    return owner.resources.model_slots if request.text is not None else nullcontext()

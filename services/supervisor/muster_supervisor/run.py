@@ -12,7 +12,7 @@ Term. The lease only saves work; that two supervisors do no harm depends on the 
 appending `taken`, and the sequence of that entry is its term. Everything it writes carries the term, and the fold
 ignores what carries another term than that of the last `taken` (2). The first `taken` of a new request is one
 compare-and-set on an empty log, without a read (6). For any other delivery the log is read first, and `classify`
-says whether the request is ours, answered, led by another message (20), or held by another supervisor.
+says whether the request is ours, answered, led by another message (23), or held by another supervisor.
 
 Steps. The fold of the log is all that is known about a request (1). The loop asks `due` which steps the state and
 the time call for, carries them out, and asks again: what counts is what the fold says after a write, not what was
@@ -135,9 +135,7 @@ class Run:
                 return
             except LeaseLost:
                 self._lease_lost_at = self._lease_lost_at or time.monotonic()
-                log.warning(
-                    "… request %s: lease lost, writing nothing until it is delivered again", self.owner.request_id
-                )
+                log.warning("… request %s: lease lost, writing nothing until it comes again", self.owner.request_id)
                 if not await self._await_redelivery():
                     return
 

@@ -4,7 +4,7 @@ Two messages may have one id: another body under a used id, or the same bytes on
 lease, the one that the log's last `taken` names. Only its holder supervises; any other message is kept until the log
 has an answer, because nothing may be acknowledged before: its holder may be the last who can bring the request to an
 end. If the lease is gone without an answer, whoever holds another message goes on, by the log alone if the body in it
-is not the one that counts (decision 20).
+is not the one that counts (decision 23).
 """
 
 from enum import Enum

@@ -1,4 +1,4 @@
-"""What provisioning changes in a stream: it adds and raises, whatever the order, and refuses what would lose something."""
+"""What provisioning changes in a stream: it adds and raises, in any order, and refuses what would lose something."""
 
 from dataclasses import replace
 

@@ -129,7 +129,7 @@ async def test_a_limit_that_would_delete_what_is_stored_is_refused_by_name_field
 
 
 @guards("libs/bus/muster_bus/broker/compare.py", '"allow_direct", "republish")', rule="I1", replace='"republish")')
-@guards("libs/bus/muster_bus/broker/compare.py", '("max_age", "max', rule="I1", replace='("max')
+@guards("libs/bus/muster_bus/broker/compare.py", '("max_age", ', rule="I1", replace='("max_msgs_per_subject", ')
 @pytest.mark.parametrize(
     ("stream", "field", "value"),
     [

@@ -129,13 +129,13 @@ async def test_no_pull_ends_when_the_leader_of_its_consumer_changes(nodes: list[
 
 
 @guards(
-    "libs/bus/muster_bus/broker/topology.py",
-    "if before < after:",
+    "libs/bus/muster_bus/broker/compare.py",
+    "(existing.num_replicas or 1) < (",
     rule="I1",
-    replace="if before != after:",
+    replace="(existing.num_replicas or 1) != (",
     seconds=60,
 )
-@guards("libs/bus/muster_bus/broker/topology.py", "if before < after:", rule="I1", seconds=60)
+@guards("libs/bus/muster_bus/broker/compare.py", "if (existing.num_replicas or 1) <", rule="I1", seconds=60)
 async def test_replicas_of_what_exists_are_raised_and_never_lowered(nodes: list[Bus]):
     bus, names = nodes[0], ["CONTROL", "KV_workers"]
     await until_asked(lambda: has_all_nodes(bus), "no node is missing")

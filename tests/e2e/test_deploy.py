@@ -59,7 +59,15 @@ def test_what_kubectl_renders_keeps_the_schema_and_every_rule(folder: Path):
 def test_the_local_overlay_has_a_broker_and_a_place_for_traces():
     names = {workload.name for workload in workloads(rendered(K8S / "overlays" / "local"))}
 
-    assert names == {"provision", "supervisor", "worker", "coordinator", "nats", "jaeger"}
+    assert names == {"supervisor", "worker", "coordinator", "nats", "jaeger"}
+
+
+def test_the_base_is_for_any_namespace_and_the_overlay_for_its_own():
+    def namespaces(folder: str) -> set[str | None]:
+        return {manifest["metadata"].get("namespace") for manifest in rendered(K8S / folder)}
+
+    assert namespaces("base") == {None}
+    assert namespaces("overlays/local") == {"muster"}
 
 
 def test_claude_can_be_added_to_an_overlay_and_gives_the_key_to_those_who_ask_the_model(tmp_path: Path):

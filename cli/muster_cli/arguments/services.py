@@ -17,6 +17,9 @@ def add_commands(add_parser: AddParser) -> None:
         add_parser, "provision", "make the streams, consumers and buckets of a team; again changes nothing"
     )
     provision.add_argument("--replicas", type=count, default=1, metavar="N", help="copies of each stream; default 1")
+    provision.add_argument(
+        "--wait", type=count, default=10, metavar="SECONDS", help="for a broker that is away or busy; default 10"
+    )
     add_json(provision)
     add_team_file(provision)
     supervisor.add_arguments(add_command(add_parser, "supervisor", supervisor.SUMMARY))

@@ -21,9 +21,9 @@ async def provision(given: Namespace, settings: Settings) -> int:
     team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()))
     set_up_logging("provision", "", settings.log)
     url = nats_url(settings)
-    bus = await Bus.connect(url, Sender("provision", instance_name(None)), timeout=10.0)
+    bus = await Bus.connect(url, Sender("provision", instance_name(None)), timeout=given.wait)
     try:
-        await provision_team(bus, team, given.replicas)
+        await provision_team(bus, team, given.replicas, give_up_after=given.wait)
     finally:
         await bus.close()
     shown = without_user_info(url)

@@ -5,11 +5,11 @@ from muster_bus.broker import topology
 from muster_bus.connection import Bus
 
 
-async def provision_team(bus: Bus, team: Team, replicas: int = 1) -> None:
+async def provision_team(bus: Bus, team: Team, replicas: int = 1, give_up_after: float = 0.0) -> None:
     """Make what is missing, and give the team's consumers its leases."""
     settings = topology.Provisioning(
         replicas=replicas,
         lease_seconds=team.limits.request_lease_seconds,
         ack_wait_seconds=team.limits.task_lease_seconds,
     )
-    await topology.provision(bus, settings, [team.team], team.tags)
+    await topology.provision(bus, settings, [team.team], team.tags, give_up_after)

@@ -17,7 +17,7 @@ Document = dict[str, Any]  # YAML of a foreign schema; kubernetes-validate and d
 
 @dataclass(frozen=True)
 class Workload:
-    """Something that makes pods: a Deployment, a StatefulSet or a Job."""
+    """Something that makes pods: a Deployment or a StatefulSet."""
 
     document: Document
 
@@ -28,10 +28,6 @@ class Workload:
     @property
     def kind(self) -> str:
         return self.document["kind"]
-
-    @property
-    def is_long_running(self) -> bool:
-        return self.kind != "Job"
 
     @property
     def labels(self) -> dict[str, str]:
@@ -45,6 +41,15 @@ class Workload:
     def container(self) -> Document:
         (only,) = self.pod["containers"]
         return only
+
+    @property
+    def first(self) -> list[Document]:
+        """The containers that must end before the service starts."""
+        return self.pod.get("initContainers", [])
+
+    @property
+    def is_ours(self) -> bool:
+        return self.labels["app.kubernetes.io/name"] == "muster"
 
     @property
     def ports(self) -> dict[str, int]:
@@ -100,7 +105,7 @@ def generated() -> list[Document]:
 
 
 def workloads(of: Iterable[Document]) -> list[Workload]:
-    return [Workload(document) for document in of if document["kind"] in {"Deployment", "StatefulSet", "Job"}]
+    return [Workload(document) for document in of if document["kind"] in {"Deployment", "StatefulSet"}]
 
 
 def services(of: Iterable[Document]) -> Iterator[Document]:

@@ -37,9 +37,10 @@ def seconds(text: str) -> int:
 
 def test_both_run_the_same_things_from_the_same_images():
     in_compose = {name: entry["image"] for name, entry in compose()["services"].items()}
-    in_kubernetes = {it.name: it.container["image"] for it in workloads(manifests())}
+    of_pods = {it.name: it.container["image"] for it in workloads(manifests())}
+    first = {it["name"]: it["image"] for pod in workloads(manifests()) for it in pod.first}
 
-    assert in_compose == in_kubernetes
+    assert in_compose == of_pods | first
 
 
 def test_our_services_share_one_image_and_one_of_them_builds_it():
@@ -54,8 +55,11 @@ def test_both_give_the_same_command(name: str):
     assert service(name)["command"] == workload(name).container["args"]
 
 
-def test_both_provision_and_kubernetes_says_for_how_many_brokers():
-    assert workload("provision").container["args"] == [*service("provision")["command"], "--replicas", f"$({REPLICAS})"]
+@pytest.mark.parametrize("name", LONG_RUNNING)
+def test_both_provision_and_kubernetes_says_for_how_many_brokers_and_waits_for_them(name: str):
+    (first,) = workload(name).first
+
+    assert first["args"] == [*service("provision")["command"], "--wait", "120", "--replicas", f"$({REPLICAS})"]
 
 
 @pytest.mark.parametrize("name", LONG_RUNNING)

@@ -22,6 +22,7 @@ from tests.unit.deploy.manifests import (
 
 OLDEST = "1.30"  # the first in which `preStop: sleep` is on by default
 SERVICES = ["supervisor", "worker", "coordinator"]
+(NAMESPACE,) = documents((K8S / "namespace.yaml").read_text(encoding="utf-8"))
 
 
 def relative(path: Path) -> str:
@@ -60,9 +61,19 @@ def test_everything_a_kustomization_names_exists(path: Path):
 
 @pytest.mark.parametrize("path", kustomizations(), ids=relative)
 def test_no_file_lies_beside_a_kustomization_unused(path: Path):
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8") + " README.md\n"
 
     assert [file.name for file in path.parent.iterdir() if file != path and f" {file.name}\n" not in text] == []
+
+
+@pytest.mark.parametrize("folder", sorted((K8S / "components").iterdir()), ids=relative)
+def test_every_component_has_a_page_that_says_how_to_turn_it_on_what_it_needs_and_three_commands(folder: Path):
+    page = (folder / "README.md").read_text(encoding="utf-8")
+
+    assert page.startswith(f"# {folder.name}: ")
+    assert f"**Turn it on:** `components: [../../components/{folder.name}]`" in page
+    assert "**Needs:** " in page
+    assert len([line for line in page.splitlines() if line.startswith("$ kubectl ")]) == 3
 
 
 def test_every_config_map_that_is_generated_is_read():
@@ -88,18 +99,20 @@ def test_a_pod_is_not_killed_before_its_own_grace_time_ends(name: str):
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_ready_and_alive_are_different_questions(name: str):
+def test_only_a_service_that_is_not_alive_is_restarted_whatever_the_broker_does(name: str):
     (workload,) = [it for it in workloads(manifests()) if it.name == name]
     asked = {probe: workload.container[probe]["httpGet"]["path"] for probe in rules.PROBES}
 
-    assert asked == {"startupProbe": "/readyz", "readinessProbe": "/readyz", "livenessProbe": "/healthz"}
+    assert asked == {"startupProbe": "/healthz", "readinessProbe": "/readyz", "livenessProbe": "/healthz"}
+
+
+def test_the_base_names_no_namespace_and_the_local_overlay_does():
+    assert "namespace" not in kustomization("base")
+    assert kustomization("overlays/local")["namespace"] == NAMESPACE["metadata"]["name"]
 
 
 def test_the_namespace_refuses_pods_that_are_not_restricted():
-    (namespace,) = [document for document in manifests() if document["kind"] == "Namespace"]
-
-    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
-    assert namespace["metadata"]["name"] == kustomization("base")["namespace"]
+    assert NAMESPACE["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
 def test_addresses_in_the_settings_are_services_with_that_port():

@@ -10,7 +10,8 @@ from tests.unit.deploy import rules
 from tests.unit.deploy.manifests import Document, manifests
 
 CONTAINER = "spec.template.spec.containers.0"
-ALL_OF_OURS = "['coordinator', 'provision', 'supervisor', 'worker']"
+FIRST = "spec.template.spec.initContainers.0"
+ALL_OF_OURS = "['coordinator', 'supervisor', 'worker']"
 
 
 @dataclass(frozen=True)
@@ -84,12 +85,36 @@ MISTAKES = [
         "supervisor: startupProbe asks port 'http', which the container does not have",
     ),
     Mistake(
+        rules.hung_pods_are_restarted_soon,
+        "Deployment",
+        "worker",
+        f"{CONTAINER}.livenessProbe.terminationGracePeriodSeconds",
+        120,
+        "worker: a hung pod is killed after 143 s, not 30",
+    ),
+    Mistake(
+        rules.deleting_deletes_no_data,
+        "PodDisruptionBudget",
+        "worker",
+        "kind",
+        "Namespace",
+        "Namespace worker would be deleted with its data",
+    ),
+    Mistake(
+        rules.deleting_deletes_no_data,
+        "StatefulSet",
+        "nats",
+        "spec.persistentVolumeClaimRetentionPolicy",
+        {"whenDeleted": "Delete", "whenScaled": "Retain"},
+        "nats: its disks are not kept",
+    ),
+    Mistake(
         rules.pods_are_restricted,
-        "Job",
-        "provision",
+        "Deployment",
+        "supervisor",
         "spec.template.spec.securityContext.runAsUser",
         0,
-        "provision: pod runAsUser is 0, not 10001",
+        "supervisor: pod runAsUser is 0, not 10001",
     ),
     Mistake(
         rules.pods_are_restricted,
@@ -97,7 +122,15 @@ MISTAKES = [
         "jaeger",
         f"{CONTAINER}.securityContext.readOnlyRootFilesystem",
         False,
-        "jaeger: container readOnlyRootFilesystem is False, not True",
+        "jaeger: container jaeger: readOnlyRootFilesystem is False, not True",
+    ),
+    Mistake(
+        rules.pods_are_restricted,
+        "Deployment",
+        "worker",
+        f"{FIRST}.securityContext.allowPrivilegeEscalation",
+        True,
+        "worker: container provision: allowPrivilegeEscalation is True, not False",
     ),
     Mistake(
         rules.resources_are_set,
@@ -105,7 +138,7 @@ MISTAKES = [
         "nats",
         f"{CONTAINER}.resources.limits",
         {"cpu": "1", "memory": "1Gi"},
-        "nats: limits ['cpu', 'memory'], not memory alone",
+        "nats: nats limits ['cpu', 'memory'], not memory alone",
     ),
     Mistake(
         rules.resources_are_set,
@@ -113,7 +146,15 @@ MISTAKES = [
         "worker",
         f"{CONTAINER}.resources.limits.memory",
         "128Mi",
-        "worker: may use less memory than it requests",
+        "worker: worker may use less memory than it requests",
+    ),
+    Mistake(
+        rules.resources_are_set,
+        "Deployment",
+        "worker",
+        f"{FIRST}.resources.requests",
+        {"cpu": "50m"},
+        "worker: provision requests ['cpu'], not cpu and memory",
     ),
     Mistake(
         rules.mounts_have_volumes,
@@ -132,20 +173,36 @@ MISTAKES = [
         "jaeger: no ConfigMap lost",
     ),
     Mistake(
-        rules.every_broker_has_every_stream,
-        "Job",
-        "provision",
-        f"{CONTAINER}.args",
-        ["provision"],
-        "provision is run as 'provision', but there are 3 brokers",
+        rules.config_maps_are_made,
+        "Deployment",
+        "supervisor",
+        f"{FIRST}.envFrom",
+        [{"configMapRef": {"name": "lost"}}],
+        "supervisor: no ConfigMap lost",
     ),
     Mistake(
-        rules.every_broker_has_every_stream,
+        rules.every_service_provisions_for_all_brokers,
+        "Deployment",
+        "worker",
+        "spec.template.spec.initContainers",
+        [],
+        "worker: starts without provisioning",
+    ),
+    Mistake(
+        rules.every_service_provisions_for_all_brokers,
+        "Deployment",
+        "coordinator",
+        f"{FIRST}.args",
+        ["provision"],
+        "coordinator: runs 'provision', but there are 3 brokers",
+    ),
+    Mistake(
+        rules.every_service_provisions_for_all_brokers,
         "ConfigMap",
         "muster-settings",
         "data.STREAM_REPLICAS",
         "1",
-        "provision is run as 'provision --replicas 1', but there are 3 brokers",
+        "supervisor: runs 'provision --wait 120 --replicas 1', but there are 3 brokers",
     ),
 ]
 

@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
+import json
 import logging
 import time
 from collections.abc import Generator, Iterable, Mapping
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from nats.errors import Error as NatsError
 from nats.js import api
@@ -23,6 +24,7 @@ log = logging.getLogger("muster.bus")
 WAIT_SECONDS = 60.0  # for `muster provision`, which may run beside the services
 LOOK_UP_SECONDS = 3.0
 REQUESTS, TASKS = STREAMS["requests"], STREAMS["tasks"]
+PREFIXES = {REQUESTS: "s_", TASKS: "w_"}  # of a queue's consumers: the team or the tag follows
 
 
 class Queue(NamedTuple):
@@ -33,11 +35,11 @@ class Queue(NamedTuple):
 
 
 def request_queue(team: str) -> Queue:
-    return Queue(REQUESTS, (f"s_{team}",))
+    return Queue(REQUESTS, (f"{PREFIXES[REQUESTS]}{team}",))
 
 
 def task_queue(tags: Iterable[str]) -> Queue:
-    return Queue(TASKS, tuple(f"w_{tag}" for tag in tags))
+    return Queue(TASKS, tuple(f"{PREFIXES[TASKS]}{tag}" for tag in tags))
 
 
 @contextlib.contextmanager
@@ -117,6 +119,21 @@ async def teams_provisioned(bus: Bus) -> list[str]:
         except NotFoundError:
             return []
     return sorted(subject.removeprefix("requests.") for subject in config.subjects or [])
+
+
+async def names_with_consumer(bus: Bus, stream: str) -> list[str]:
+    """The teams of REQUESTS, or the tags of TASKS, that have their consumer."""
+    found: list[str] = []
+    while True:
+        ask = json.dumps({"offset": len(found)}).encode()
+        reply = await bus.nc.request(f"$JS.API.CONSUMER.NAMES.{stream}", ask, timeout=LOOK_UP_SECONDS)
+        answer: dict[str, Any] = json.loads(reply.data)
+        if "error" in answer:
+            raise APIError.from_error(answer["error"])
+        found += answer["consumers"] or []
+        if not answer["consumers"] or len(found) >= answer["total"]:
+            break
+    return [name.removeprefix(PREFIXES[stream]) for name in found if name.startswith(PREFIXES[stream])]
 
 
 async def delete_task(bus: Bus, sequence: int) -> bool:

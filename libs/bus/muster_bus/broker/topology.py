@@ -1,30 +1,41 @@
 """The streams, consumers and buckets: made once by provisioning, never by a running service.
 
-Provisioning twice changes nothing. An asset that exists and differs in what is needed for correctness is an error that
-names the difference. Sizes are the operator's and are left alone; replicas are raised when asked, never lowered; leases
-become what is asked.
+Provisioning twice changes nothing, and any number of processes may provision at once. An asset that exists and differs
+in what is needed for correctness is changed, or is an error that names the difference. Sizes are the operator's and are
+left alone; replicas are raised when asked, never lowered; leases become what is asked.
 """
 
+import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from enum import Enum
 
 from nats.js import JetStreamContext, api
-from nats.js.errors import NotFoundError
+from nats.js.errors import APIError, BadRequestError, NotFoundError, ServiceUnavailableError
 
 from muster_bus.bodies import BUCKET as BODIES
-from muster_bus.broker.queues import Queue, named_errors, request_queue, task_queue
+from muster_bus.broker.compare import BUCKETS, BY_HAND, Change, called, changes, listed, refuse_difference
+from muster_bus.broker.queues import (
+    REQUESTS,
+    TASKS,
+    Queue,
+    named_errors,
+    names_with_consumer,
+    request_queue,
+    task_queue,
+)
 from muster_bus.connection import Bus
 from muster_protocol import subjects
-from muster_protocol.errors import Misconfigured
+from muster_protocol.errors import BrokerAway, Misconfigured
 
 log = logging.getLogger("muster.bus")
 
-BUCKETS = ("KV_", "OBJ_")  # how the names of the streams under them begin
 DUPLICATES_SECONDS = 120.0
+UPDATES = 20  # of one stream in a row; ten who provision at once need three
+NAME_IN_USE = 10058  # by a stream that is configured in another way
 MAX_ACK_PENDING = 20_000  # the default of 1,000 silently stalls a fleet
 
 
@@ -82,20 +93,41 @@ def _completed(stream: api.StreamConfig, provisioning: Provisioning, max_bytes: 
     )
 
 
-async def provision(bus: Bus, provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str]) -> None:
-    """Make what is missing, add new teams and tags, and refuse what differs."""
-    js = bus.nc.jetstream(timeout=10)
+async def provision(
+    bus: Bus, provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str], give_up_after: float = 0.0
+) -> None:
+    """Make what is missing, add new teams and tags, change what can be changed, and refuse what cannot.
+
+    Any number of processes may do so at once, each for its own teams and tags. A broker that is away, or busy with
+    copies that another process has asked for, is asked again until `give_up_after` seconds have passed.
+    """
     teams, tags = sorted(set(teams)), sorted(set(tags))
-    with named_errors("provision"):
-        for wanted in streams(provisioning, teams, tags):
-            await _make_stream(js, wanted)
-        for team in teams:
-            await _make_consumer(js, request_queue(team), subjects.requests(team), provisioning.lease_seconds)
-        for tag in tags:
-            await _make_consumer(js, task_queue([tag]), subjects.tasks(tag), provisioning.ack_wait_seconds)
-        # Last: until the copies are there a stream takes no new consumer.
-        for wanted in streams(provisioning, teams, tags):
-            await _raise_replicas(js, wanted)
+    give_up = time.monotonic() + give_up_after
+    while True:
+        try:
+            with named_errors("provision"):
+                return await _provision(bus, provisioning, teams, tags)
+        except BrokerAway as error:
+            if time.monotonic() >= give_up:
+                raise
+            log.warning("%s; trying again", error)
+            await asyncio.sleep(1)
+
+
+async def _provision(bus: Bus, provisioning: Provisioning, teams: list[str], tags: list[str]) -> None:
+    js = bus.nc.jetstream(timeout=10)
+    wanted = streams(provisioning, teams, tags)
+    for stream in wanted:
+        await _make_stream(js, stream)
+    for team in teams:
+        await _make_consumer(js, request_queue(team), subjects.requests(team), provisioning.lease_seconds)
+    for tag in tags:
+        await _make_consumer(js, task_queue([tag]), subjects.tasks(tag), provisioning.ack_wait_seconds)
+    for stream in wanted:
+        await _change_stream(bus, replace(stream, num_replicas=1))
+    if provisioning.replicas > 1:  # last: until the copies are there a stream takes no new consumer
+        for stream in wanted:
+            await _change_stream(bus, stream)
 
 
 async def remove(bus: Bus) -> None:
@@ -107,30 +139,54 @@ async def remove(bus: Bus) -> None:
 
 
 async def _make_stream(js: JetStreamContext, wanted: api.StreamConfig) -> None:
+    """Make it unless it is there; of several who try at once, one does."""
     assert wanted.name is not None
     try:
-        existing = (await js.stream_info(wanted.name)).config
+        changes((await js.stream_info(wanted.name)).config, wanted)  # refused before anything is changed
     except NotFoundError:
-        await js.add_stream(wanted)
-        return
-    what = _called(wanted.name)
-    for field in ("retention", "discard", "storage", "max_age", "max_msgs_per_subject", "allow_direct"):
-        _refuse_difference(what, field, getattr(existing, field), getattr(wanted, field))
-    repeated = existing.republish.dest if existing.republish else None
-    _refuse_difference(what, "republish", repeated, wanted.republish.dest if wanted.republish else None)
-    missing = set(wanted.subjects or []) - set(existing.subjects or [])
-    if missing:
-        existing.subjects = sorted({*(existing.subjects or []), *missing})
-        await js.update_stream(existing)
+        try:
+            await js.add_stream(wanted)
+        except BadRequestError as error:
+            if error.err_code != NAME_IN_USE:
+                raise
 
 
-async def _raise_replicas(js: JetStreamContext, wanted: api.StreamConfig) -> None:
+async def _change_stream(bus: Bus, wanted: api.StreamConfig) -> None:
+    """Read, compare, update and read again, until nothing is missing: an update may undo what another wrote meanwhile.
+
+    Consumers are made before, one by one, so they are what all agree on: who updates last sees theirs and adds them.
+    """
+    js = bus.nc.jetstream(timeout=10)
     assert wanted.name is not None
-    existing = (await js.stream_info(wanted.name)).config
-    before, after = existing.num_replicas or 1, wanted.num_replicas or 1
-    if before < after:
-        await js.update_stream(existing, num_replicas=after)
-        log.info("%s gets %d replicas instead of %d; the broker copies it now", _called(wanted.name), after, before)
+    missing: list[Change] = []
+    for _ in range(UPDATES):
+        recorded = await _subjects_with_consumer(bus, wanted.name)
+        existing = (await js.stream_info(wanted.name)).config
+        missing = changes(existing, replace(wanted, subjects=[*(wanted.subjects or []), *recorded]))
+        if not missing:
+            return
+        await _update_stream(js, existing, missing)
+    raise Misconfigured(
+        f"{called(wanted.name)} was changed by others after each of {UPDATES} updates; still to change: "
+        f"{listed(missing)}; stop what changes it, then provision again"
+    )
+
+
+async def _subjects_with_consumer(bus: Bus, stream: str) -> list[str]:
+    """The subjects of all teams or tags that anybody has provisioned."""
+    subject_of = {REQUESTS: subjects.requests, TASKS: subjects.tasks}.get(stream)
+    return [subject_of(name) for name in await names_with_consumer(bus, stream)] if subject_of else []
+
+
+async def _update_stream(js: JetStreamContext, existing: api.StreamConfig, changed: list[Change]) -> None:
+    what = f"{called(str(existing.name))}: {listed(changed)}"
+    try:
+        await js.update_stream(existing, **{change.field: change.after for change in changed})
+    except ServiceUnavailableError:
+        raise
+    except APIError as error:
+        raise Misconfigured(f"the broker refuses to change {what}: {error.description}; {BY_HAND}") from None
+    log.info("changed %s", what)
 
 
 async def _make_consumer(js: JetStreamContext, queue: Queue, subject: str, ack_wait: float) -> None:
@@ -148,26 +204,10 @@ async def _make_consumer(js: JetStreamContext, queue: Queue, subject: str, ack_w
         )
         await js.add_consumer(stream, config)
         return
-    _refuse_difference(f"consumer {name}", "max_deliver", existing.max_deliver, -1)
-    _refuse_difference(f"consumer {name}", "filter_subject", existing.filter_subject, subject)
+    refuse_difference(f"consumer {name}", "max_deliver", existing.max_deliver, -1)
+    refuse_difference(f"consumer {name}", "filter_subject", existing.filter_subject, subject)
     if existing.ack_wait != ack_wait:
         await js.add_consumer(stream, replace(existing, ack_wait=ack_wait))
         before = f"{existing.ack_wait:g} s" if existing.ack_wait else "the broker's default"
         text = "consumer %s: the lease is %g s instead of %s; restart the services that pull from it"
         log.warning(text, name, ack_wait, before)
-
-
-def _refuse_difference(what: str, field: str, existing: object, wanted: object) -> None:
-    if existing != wanted and not (not existing and not wanted):
-        raise Misconfigured(
-            f"{what} exists with {field} = {_plain(existing)}, but Muster needs {_plain(wanted)}; "
-            "it holds data, so change or remove it by hand, then provision again"
-        )
-
-
-def _called(stream: str) -> str:
-    return f"bucket {stream.partition('_')[2]}" if stream.startswith(BUCKETS) else f"stream {stream}"
-
-
-def _plain(value: object) -> object:
-    return value.value if isinstance(value, Enum) else value

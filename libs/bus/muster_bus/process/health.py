@@ -25,7 +25,7 @@ class Probed(Protocol):
 
 
 class Health:
-    """What the probes ask, answered from what is known already: neither asks the broker."""
+    """What the probes ask, answered from what is known already: without a broker a service is alive and not ready."""
 
     def __init__(self, service: Probed) -> None:
         self._service = service

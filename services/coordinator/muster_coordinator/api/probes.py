@@ -15,7 +15,7 @@ PATHS = ("/healthz", "/readyz")
 
 
 def routes(coordinator: "Coordinator") -> APIRouter:
-    """`/healthz` and `/readyz`; neither asks the broker."""
+    """`/healthz` and `/readyz`; without a broker the coordinator is alive and not ready."""
     router = APIRouter(include_in_schema=False)
 
     @router.get("/healthz")

@@ -7,6 +7,7 @@ from pathlib import Path
 from muster_agent.team.file import load_team
 from muster_agent.team.lookup import find_team_file
 from muster_bus.broker import topology
+from muster_bus.broker.access import shown
 from muster_bus.connection import Bus
 from muster_bus.process.command import Exit
 from muster_bus.process.logging import set_up_logging
@@ -20,12 +21,12 @@ async def provision(given: Namespace, settings: Settings) -> int:
     team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()))
     set_up_logging("provision", "", settings.log)
     url = nats_url(settings)
-    bus = await Bus.connect(url, Sender("provision", instance_name(None)), timeout=10.0)
+    bus = await Bus.connect(url, Sender("provision", instance_name(None)), timeout=10.0, access=settings.access)
     try:
         await topology.provision(bus, topology.Provisioning(replicas=given.replicas), [team.team], team.tags)
     finally:
         await bus.close()
-    document = {"nats_url": url, "team": team.team, "tags": team.tags, "replicas": given.replicas}
-    text = f"team {team.team} is provisioned at {url}: tags {', '.join(team.tags)}"
+    document = {"nats_url": shown(url), "team": team.team, "tags": team.tags, "replicas": given.replicas}
+    text = f"team {team.team} is provisioned at {shown(url)}: tags {', '.join(team.tags)}"
     print(json.dumps(document) if given.json else text)
     return Exit.DONE

@@ -14,6 +14,7 @@ from nats.errors import ConnectionClosedError, MaxPayloadError, OutboundBufferLi
 from pydantic_core import from_json
 
 from muster_bus.broker.nats_fast import FastClient, Incoming
+from muster_bus.broker.nats_repairs import Silence
 from muster_protocol.errors import BrokerAway, Invalid, Terminal
 
 log = logging.getLogger("muster.bus")
@@ -65,6 +66,7 @@ class Publisher:
         self._places = asyncio.Semaphore(MAX_IN_FLIGHT)
         self._count = 0
         self._inbox = ""
+        self._silence = Silence(nc)
         self._sweeper: asyncio.TimerHandle | None = None
         self._logged_delay_at = -QUIET_SECONDS
         self.retries = 0
@@ -169,6 +171,7 @@ class Publisher:
             self._places.release()
 
     def _on_ack(self, message: Incoming) -> None:
+        self._silence.since = 0.0
         waiting = self._waiting.pop(message.subject.rsplit(".", 1)[1], None)
         if waiting is None or waiting[0].done():
             return
@@ -196,6 +199,7 @@ class Publisher:
         for token, (acked, overdue) in list(self._waiting.items()):
             if now > overdue and not acked.done():
                 acked.set_exception(_TryAgain("no acknowledgement came"))
+                self._silence.missed()
             if acked.done():  # given up, refused before it was sent, or its caller was cancelled
                 self._waiting.pop(token, None)
         self._sweeper = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep)

@@ -30,6 +30,7 @@ from nats.errors import Error as NatsError
 
 from muster_bus.background import supervised
 from muster_bus.broker.nats_fast import Incoming
+from muster_bus.broker.nats_repairs import Silence
 from muster_bus.broker.queues import Queue
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, LeaseKeeper
@@ -108,6 +109,7 @@ class Pull:
         self._count = self._first = 0
         self._subscription: Subscription | None = None
         self._inbox = ""
+        self._silence = Silence(bus.nc)
         self._is_closing = False
         self._wake = asyncio.Event()
         self._asking: asyncio.Task[None] | None = None
@@ -191,6 +193,7 @@ class Pull:
             log.debug("could not pull from consumer %s on %s: %s", self._consumers[consumer], self._stream, error)
 
     def _on_message(self, message: Incoming) -> None:
+        self._silence.since = 0.0
         status = message.headers.get("Status") if message.headers else None
         if status is None or message.reply.startswith("$JS.ACK."):
             self._take(message)
@@ -268,4 +271,5 @@ class Pull:
             for token, pull in list(self._pulls.items()):
                 if pull.overdue < self.last_turn_at:
                     self._finish(token, pull)
+                    self._silence.missed()
             self._fill()

@@ -33,7 +33,8 @@ class Health:
 
     @property
     def is_alive(self) -> bool:
-        return time.monotonic() - self._service.last_turn_at < ALIVE_BEAT_SECONDS
+        has_turned = time.monotonic() - self._service.last_turn_at < ALIVE_BEAT_SECONDS
+        return has_turned and (self.is_stopping or not self._service.bus.is_stuck)
 
     @property
     def is_ready(self) -> bool:

@@ -58,7 +58,7 @@ class Behind:
         """All three work: a request is answered, and the coordinator shows it."""
         request_id = await self.muster.submit([dict(task) for task in PLAN])
         answer = await self.muster.answer(request_id, 60)
-        assert answer.status == RequestStatus.DONE
+        assert answer.status == RequestStatus.DONE, answer
         url = f"http://127.0.0.1:{self.ports['coordinator']}/v1/requests/{request_id}/answer?wait=30"
         assert await asyncio.to_thread(_status, url) == 200
 

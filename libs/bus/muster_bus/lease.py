@@ -130,7 +130,7 @@ class LeaseKeeper:
         self._beats: dict[str, tuple[Lease, float, asyncio.Future[bool]]] = {}
         self._count = 0
         self._inbox = ""
-        self._silence = Silence(nc)
+        self._silence = Silence(nc, lambda: self._inbox)
         self._timer: asyncio.TimerHandle | None = None
         self._sending: set[asyncio.Task[bool]] = set()
         self.on_beat: Callable[[], None] = lambda: None

@@ -109,7 +109,7 @@ class Pull:
         self._count = self._first = 0
         self._subscription: Subscription | None = None
         self._inbox = ""
-        self._silence = Silence(bus.nc)
+        self._silence = Silence(bus.nc, lambda: self._inbox)
         self._is_closing = False
         self._wake = asyncio.Event()
         self._asking: asyncio.Task[None] | None = None
@@ -195,6 +195,8 @@ class Pull:
     def _on_message(self, message: Incoming) -> None:
         self._silence.since = 0.0
         status = message.headers.get("Status") if message.headers else None
+        if status is None and not message.reply:
+            return  # an echo
         if status is None or message.reply.startswith("$JS.ACK."):
             self._take(message)
             return

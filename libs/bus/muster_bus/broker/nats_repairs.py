@@ -6,7 +6,7 @@ the list.
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from nats.aio.client import DEFAULT_BUFFER_SIZE, Client, Srv
@@ -21,7 +21,8 @@ SHORT_SECONDS = 5.0  # a connection that ends sooner was no good …
 LONGEST_PAUSE_SECONDS = 2.0  # … and the next is tried later each time, up to this
 CLOSE_SECONDS = 1.0
 CANCEL_SECONDS = 0.05
-SILENCE_SECONDS = 10.0  # longer than an election, which takes up to nine
+ECHO = "echo"  # the last word of a subject that nobody replies on
+SILENCE_SECONDS = 10.0  # an echo takes a millisecond; one may be lost too
 
 
 class RepairedClient(Client):
@@ -32,7 +33,7 @@ class RepairedClient(Client):
         self.tried_at = time.monotonic()  # when a connection was last tried
         self._connected_at = 0.0
         self._short_lived = 0  # connections in a row that ended soon
-        self._silence = Silence(self)
+        self._silence = Silence(self, self._request_inbox)
         self._giving_up: asyncio.Task[None] | None = None
 
     async def flush(self, timeout: int = 10) -> None:
@@ -50,12 +51,24 @@ class RepairedClient(Client):
     ) -> Msg:
         """All requests share one inbox: when no reply comes any more, its subscription may have been lost."""
         try:
-            reply = await super().request(subject, payload, timeout, old_style, headers)
+            return await super().request(subject, payload, timeout, old_style, headers)
         except NatsTimeoutError:
             self._silence.missed()
             raise
+
+    async def _request_sub_callback(self, msg: Msg) -> None:
         self._silence.since = 0.0
-        return reply
+        await super()._request_sub_callback(msg)
+
+    def _request_inbox(self) -> str:
+        prefix: bytearray | None = getattr(self, "_resp_sub_prefix", None)
+        return "" if prefix is None else prefix.decode().rstrip(".")
+
+    def echo(self, inbox: str) -> None:
+        """Write to an own inbox."""
+        subject = f"{inbox}.{ECHO}"
+        self._pending.append(command.pub_cmd(subject, "", b""))
+        self._pending_data_size += len(self._pending[-1])
 
     def give_up(self, error: Exception) -> None:
         """The connection is up and does not do what it should: replace it."""
@@ -207,22 +220,32 @@ class RepairedClient(Client):
 
 
 class Silence:
-    """Notices that an inbox gets no replies on a connection that is up: its subscription may have been lost."""
+    """Notices that an inbox gets nothing on a connection that is up: a subscription may have been lost on the wire.
 
-    __slots__ = ("_nc", "since")
+    When a reply is missing, the inbox is written to by ourselves. If that comes back, the broker is just slow, or does
+    not store; if it does not, the connection is replaced, which subscribes anew.
+    """
 
-    def __init__(self, nc: RepairedClient) -> None:
+    __slots__ = ("_inbox", "_nc", "since")
+
+    def __init__(self, nc: RepairedClient, inbox: Callable[[], str]) -> None:
         self._nc = nc
-        self.since = 0.0  # when the first reply was missing after the last that came; whoever gets one sets it to 0
+        self._inbox = inbox
+        self.since = 0.0  # when the first message was missing after the last that came; whoever gets one sets it to 0
 
     def missed(self) -> None:
         """A reply did not come in time."""
         now = time.monotonic()
+        if not self._nc.is_connected or not (inbox := self._inbox()):
+            self.since = 0.0
+            return
         if self.since == 0.0:
             self.since = now
-        elif now - self.since >= SILENCE_SECONDS and self._nc.is_connected:
+        elif now - self.since >= SILENCE_SECONDS:
             self.since = 0.0
-            self._nc.give_up(NatsError(f"nats: no reply for {SILENCE_SECONDS:g} s although the broker answers pings"))
+            self._nc.give_up(NatsError("nats: nothing arrives on an inbox although the broker answers pings"))
+            return
+        self._nc.echo(inbox)
 
 
 async def connect_within(seconds: float, connecting: Coroutine[Any, Any, None], refused: asyncio.Event) -> None:

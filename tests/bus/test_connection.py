@@ -27,7 +27,7 @@ async def test_a_missing_broker_is_an_error_with_its_address_and_what_to_do():
         await Bus.connect(url, SENDER, timeout=0.5)
 
     assert time.monotonic() - began < 3
-    text = f"no NATS server answers at {url} (timeout); start one with `muster up`, or set MUSTER_NATS_URL"
+    text = f"no NATS server answers at {url} (connection refused); start one with `muster up`, or set MUSTER_NATS_URL"
     assert str(caught.value) == text
 
 

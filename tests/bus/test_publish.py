@@ -95,7 +95,10 @@ async def test_a_lost_acknowledgement_is_asked_for_again_under_the_same_id(bus: 
 
 
 @guards(
-    "libs/bus/muster_bus/publish.py", 'acked.set_exception(_TryAgain("no acknowledgement came"))', rule="I1", seconds=30
+    "libs/bus/muster_bus/publish.py",
+    'acked.set_exception(_TryAgain(self.trouble or "no acknowledgement came"))',
+    rule="I1",
+    seconds=30,
 )
 @pytest.mark.usefixtures("bus")
 async def test_a_broker_that_does_not_acknowledge_is_asked_again(proxy: Proxy, connect: Connect):

@@ -14,7 +14,8 @@ from muster_bus.broker.queues import task_queue
 from muster_bus.broker.topology import Provisioning, provision
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
-from muster_bus.pull import Pull, shares
+from muster_bus.pull import Pull
+from muster_bus.slot_shares import shares
 from muster_testing import pause, resume, until
 from tests.bus.broker_tools import TAGS, HeldPull, api, consumer, put_task
 from tests.bus.conftest import Pulling

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from muster_agent.team.file import load_team
 from muster_agent.team.lookup import find_team_file
+from muster_bus.broker.access import shown
 from muster_bus.connection import Bus
 from muster_bus.process.command import Exit
 from muster_bus.process.logging import set_up_logging
 from muster_bus.process.service import instance_name
 from muster_bus.process.settings import Settings
-from muster_bus.redact import without_user_info
 from muster_cli.local.folder import nats_url
 from muster_cli.local.provisioning import provision_team
 from muster_protocol.sender import Sender
@@ -21,13 +21,12 @@ async def provision(given: Namespace, settings: Settings) -> int:
     team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()))
     set_up_logging("provision", "", settings.log)
     url = nats_url(settings)
-    bus = await Bus.connect(url, Sender("provision", instance_name(None)), timeout=given.wait)
+    bus = await Bus.connect(url, Sender("provision", instance_name(None)), timeout=given.wait, access=settings.access)
     try:
         await provision_team(bus, team, given.replicas, give_up_after=given.wait)
     finally:
         await bus.close()
-    shown = without_user_info(url)
-    document = {"nats_url": shown, "team": team.team, "tags": team.tags, "replicas": given.replicas}
-    text = f"team {team.team} is provisioned at {shown}: tags {', '.join(team.tags)}"
+    document = {"nats_url": shown(url), "team": team.team, "tags": team.tags, "replicas": given.replicas}
+    text = f"team {team.team} is provisioned at {shown(url)}: tags {', '.join(team.tags)}"
     print(json.dumps(document) if given.json else text)
     return Exit.DONE

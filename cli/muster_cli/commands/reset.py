@@ -5,6 +5,7 @@ import sys
 from argparse import Namespace
 
 from muster_bus.broker import topology
+from muster_bus.broker.access import shown
 from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
@@ -21,7 +22,7 @@ async def reset(given: Namespace, settings: Settings) -> int:
     url = settings.nats_url
     removed = [str(FOLDER)] if FOLDER.exists() else []
     if url:
-        removed.append(f"every stream of Muster at {url}")
+        removed.append(f"every stream of Muster at {shown(url)}")
     if not removed:
         print("nothing to forget: there is no .muster folder here, and MUSTER_NATS_URL is not set")
         return Exit.DONE

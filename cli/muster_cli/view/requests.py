@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from muster_bus.broker.access import shown
 from muster_bus.broker.queues import teams_provisioned
 from muster_bus.connection import Bus
 from muster_bus.process.settings import Settings
@@ -51,7 +52,7 @@ class _Listed(Frozen):
 async def check_provisioned(client: Client, settings: Settings) -> None:
     """Refuse a broker on which nothing of Muster was ever made."""
     if not await teams_provisioned(client.bus):
-        url = nats_url(settings)
+        url = shown(nats_url(settings))
         raise Misconfigured(f"nothing of Muster is at {url} yet; `muster up` or `muster provision` makes it")
 
 

@@ -2,36 +2,38 @@
 
 import asyncio
 import logging
+import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from muster_bus import receive
 from muster_bus.bodies import MAX_INLINE, Bodies
+from muster_bus.broker.access import ANYBODY, Access, check_address, is_refusal, shown, why_not
 from muster_bus.broker.nats_fast import FastClient, Incoming, Listener
+from muster_bus.broker.nats_repairs import connect_within
 from muster_bus.clock import BrokerClock
 from muster_bus.publish import Outgoing, Publisher, Stored
 from muster_bus.read_stream import Raw, next_page, read_subject
-from muster_bus.redact import KNOWN, without_user_info
+from muster_bus.redact import KNOWN
 from muster_bus.reports import Reports
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import OFF, Tracing, inject
 from muster_protocol import headers as h
-from muster_protocol.errors import BrokerAway, Invalid
+from muster_protocol.errors import BrokerAway
 from muster_protocol.headers import headers_of
 from muster_protocol.messages import Message
 from muster_protocol.sender import Origin, Sender
 
 log = logging.getLogger("muster.bus")
 
-SCHEMES = ("nats", "tls", "ws", "wss")
 RECONNECT_SECONDS = 0.1
-CANCEL_SECONDS = 0.05
-PING_SECONDS = 5  # two missed pings: a dead peer is noticed after ten seconds instead of four minutes
+PING_SECONDS = 1.5  # the third is due after two that were not answered: within half a lease of ten seconds
+WAIT_SECONDS = 2.0  # services and broker often start at the same moment; then nobody need know
+STUCK_SECONDS = 30.0  # a try takes a few seconds
 PENDING_BYTES = 8 * 1024 * 1024  # what is buffered while the broker is away; more is refused
 
 __all__ = ["Bus", "Incoming"]
@@ -51,40 +53,73 @@ class Bus:
         self.publisher = Publisher(nc, self.connected)
         self.bodies = Bodies(nc)
         self.reports = Reports(self)
+        self.last_error: Exception | None = None  # why there is no connection
+        self._url, self._access = "", ANYBODY
+        self._refused = asyncio.Event()
         self._on_reconnect: list[Callable[[], Awaitable[None]]] = []
 
     @classmethod
-    async def connect(cls, url: str, sender: Sender, *, timeout: float = 10.0, tracing: Tracing = OFF) -> Self:
-        """Connect, or say after `timeout` seconds that no broker answers; the spans are closed with the connection."""
+    async def connect(
+        cls, url: str, sender: Sender, *, timeout: float = 10.0, tracing: Tracing = OFF, access: Access = ANYBODY
+    ) -> Self:
+        """Connect, or say after `timeout` seconds why not; the spans are closed with the connection."""
+        bus = cls.unconnected(url, sender, tracing=tracing, access=access)
+        try:
+            await connect_within(timeout, bus.nc.connect(**bus._options()), bus._refused)
+        except (TimeoutError, NatsError, OSError) as error:
+            await _close(bus.nc)
+            await tracing.stop()
+            raise BrokerAway(why_not(url, bus.last_error or error)) from None
+        await bus._start()
+        return bus
+
+    @classmethod
+    def unconnected(cls, url: str, sender: Sender, *, tracing: Tracing = OFF, access: Access = ANYBODY) -> Self:
+        """For a service that can wait for its broker: `open` connects."""
+        check_address(url)
         bus = cls(FastClient(), sender, tracing)
-        options: dict[str, Any] = {
-            "servers": [part.strip() for part in url.split(",")],
-            "name": str(sender),
+        bus._url, bus._access = url, access
+        return bus
+
+    async def open(self) -> None:
+        """Connect, however long the broker takes to come; it is said once that it is waited for, and why."""
+        if self.connected.is_set():
+            return
+        log.info("connecting to %s", shown(self._url))
+        waiting = asyncio.get_running_loop().call_later(WAIT_SECONDS, self._log_waiting)
+        try:
+            await self.nc.connect(**self._options())
+        finally:
+            waiting.cancel()
+        await self._start()
+
+    async def _start(self) -> None:
+        self.last_error = None
+        self.connected.set()
+        self._name_server()
+        self.tracing.watch()
+        await self.publisher.start()
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "servers": [part.strip() for part in self._url.split(",")],
+            "name": str(self.sender),
             "max_reconnect_attempts": -1,
             "reconnect_time_wait": RECONNECT_SECONDS,
             "connect_timeout": 2,
             "ping_interval": PING_SECONDS,
             "pending_size": PENDING_BYTES,
             "skip_subject_validation": True,  # subjects are made by `muster_protocol.subjects` alone
-            "error_cb": bus._on_error,
-            "disconnected_cb": bus._on_disconnected,
-            "reconnected_cb": bus._on_reconnected,
+            "error_cb": self._on_error,
+            "disconnected_cb": self._on_disconnected,
+            "reconnected_cb": self._on_reconnected,
+            **self._access.options(),
         }
-        _check_address(url)
-        try:
-            await _within(timeout, bus.nc.connect(**options))
-        except (TimeoutError, NatsError, OSError) as error:
-            await _close(bus.nc)
-            await tracing.stop()
-            raise BrokerAway(
-                f"no NATS server answers at {without_user_info(url)} ({str(error) or 'timeout'}); "
-                "start one with `muster up`, or set MUSTER_NATS_URL"
-            ) from None
-        bus.connected.set()
-        bus._name_server()
-        tracing.watch()
-        await bus.publisher.start()
-        return bus
+
+    @property
+    def is_stuck(self) -> bool:
+        """Not connected and no longer trying: only a new process helps."""
+        return not self.connected.is_set() and time.monotonic() - self.nc.tried_at > STUCK_SECONDS
 
     @property
     def is_closed(self) -> bool:
@@ -186,7 +221,8 @@ class Bus:
         """Close within a few seconds: a dead broker must not keep a service from ending."""
         self.reports.close()
         self.publisher.close()
-        await self.flush(1.0)
+        if self.nc.is_connected:
+            await self.flush(1.0)
         self._log_counters()
         self.connected.clear()
         await _close(self.nc)
@@ -210,63 +246,45 @@ class Bus:
         headers[h.BODY_REF] = await self.bodies.put(body)
         return b""
 
+    def _log_waiting(self) -> None:
+        log.warning("not ready, waiting for the broker: %s", why_not(self._url, self.last_error))
+
     async def _on_error(self, error: Exception) -> None:
         self.counters[type(error).__name__] += 1
         if self.connected.is_set():
             log.warning("connection to the broker: %s", str(error) or type(error).__name__)
+            return
+        if is_refusal(error):
+            self._refused.set()
+            if not is_refusal(self.last_error):
+                log.warning("%s", why_not(self._url, error))
+        self.last_error = error
 
     async def _on_disconnected(self) -> None:
         if self.connected.is_set():
-            log.warning("the broker is away; trying again every %s s", RECONNECT_SECONDS)
+            log.warning("the broker is away; trying again until it is back")
             self.tracing.note(names.BROKER_AWAY, {})
         self.connected.clear()
 
     async def _on_reconnected(self) -> None:
         self.counters["reconnects"] += 1
+        self.last_error = None
         self.connected.set()
         self._name_server()
         self.tracing.note(names.BROKER_BACK, {})
         log.info("the broker is back")
         self.publisher.retry_all()
         for callback in list(self._on_reconnect):
-            await callback()
+            try:
+                await callback()
+            except Exception:
+                log.exception("what follows a reconnect failed")  # the connection is no worse for it
 
 
 def _without_secrets(message: Message) -> bytes:
     """A message as it leaves the process; only one that holds a known secret is looked at again."""
     body = message.body()
     return KNOWN.body(body, message.free_text) if message.free_text and KNOWN.is_in(body) else body
-
-
-async def _within(seconds: float, connecting: Coroutine[Any, Any, None]) -> None:
-    """A limit that holds: `wait_for` inside nats-py may swallow a cancel, so it is repeated until the task ends."""
-    task = asyncio.get_running_loop().create_task(connecting)
-    try:
-        await asyncio.wait({task}, timeout=seconds)
-        if not task.done():
-            raise TimeoutError
-        task.result()
-    finally:
-        while not task.done():
-            task.cancel()
-            await asyncio.wait({task}, timeout=CANCEL_SECONDS)
-        if not task.cancelled():
-            task.exception()  # retrieved, or asyncio would log it as never retrieved
-
-
-def _check_address(url: str) -> None:
-    """Refuse what is no address, instead of saying that nobody answers there."""
-    for one in url.split(","):
-        try:
-            parts = urlsplit(one.strip() if "://" in one else f"nats://{one.strip()}")
-            is_address = parts.scheme in SCHEMES and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            is_address = False
-        if not is_address:
-            raise Invalid(
-                f"{without_user_info(one.strip())!r} is no address of a NATS server, such as nats://127.0.0.1:4222",
-                "MUSTER_NATS_URL",
-            )
 
 
 async def _close(nc: FastClient) -> None:

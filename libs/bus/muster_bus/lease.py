@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from nats.errors import Error as NatsError
 
 from muster_bus.broker.nats_fast import FastClient, Incoming
+from muster_bus.broker.nats_repairs import Silence
 
 log = logging.getLogger("muster.bus")
 
@@ -129,6 +130,7 @@ class LeaseKeeper:
         self._beats: dict[str, tuple[Lease, float, asyncio.Future[bool]]] = {}
         self._count = 0
         self._inbox = ""
+        self._silence = Silence(nc, lambda: self._inbox)
         self._timer: asyncio.TimerHandle | None = None
         self._sending: set[asyncio.Task[bool]] = set()
         self.on_beat: Callable[[], None] = lambda: None
@@ -158,6 +160,7 @@ class LeaseKeeper:
                 self._nc.post(lease.reply, PROGRESS, f"{self._inbox}.{token}")
                 return await confirmed
         except (TimeoutError, NatsError):
+            self._silence.missed()
             return False
         finally:
             self._beats.pop(token, None)
@@ -177,6 +180,7 @@ class LeaseKeeper:
             task.cancel()
 
     def _on_confirmed(self, message: Incoming) -> None:
+        self._silence.since = 0.0
         beat = self._beats.get(message.subject.rsplit(".", 1)[1])
         if beat is None or beat[2].done():
             return

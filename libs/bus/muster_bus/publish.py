@@ -14,6 +14,7 @@ from nats.errors import ConnectionClosedError, MaxPayloadError, OutboundBufferLi
 from pydantic_core import from_json
 
 from muster_bus.broker.nats_fast import FastClient, Incoming
+from muster_bus.broker.nats_repairs import Silence
 from muster_protocol.errors import BrokerAway, Invalid, Terminal
 
 log = logging.getLogger("muster.bus")
@@ -23,8 +24,10 @@ SWEEP_SECONDS = 0.25
 PAUSE_SECONDS = 0.1  # between two tries
 MAX_IN_FLIGHT = 512
 LATE_SECONDS = 5.0  # what waits longer than an acknowledgement or two is worth a line …
+ECHO_SECONDS = 3.0  # an echo goes with the next ping
 QUIET_SECONDS = 30.0  # … and one line says it for all that wait
 
+NOT_STORING = "the broker answers but stores nothing; its disk is probably full: make room there and restart it"
 LOST_COMPARE_AND_SET = frozenset({10071, 10164})  # a cluster answers with either
 REFUSED_FOR_NOW = frozenset({10077, 10158, 10047, 10008, 10023, 10049, 10074, 10122, 10167, 10195})
 
@@ -65,9 +68,19 @@ class Publisher:
         self._places = asyncio.Semaphore(MAX_IN_FLIGHT)
         self._count = 0
         self._inbox = ""
+        self._silence = Silence(nc, lambda: self._inbox)
+        self._late_since = 0.0  # the first acknowledgement that is missing since the last that came
         self._sweeper: asyncio.TimerHandle | None = None
         self._logged_delay_at = -QUIET_SECONDS
         self.retries = 0
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing is stored though the broker is there; empty when things are stored."""
+        now, silent_since = time.monotonic(), self._silence.since
+        is_late = self._late_since > 0.0 and now - self._late_since > LATE_SECONDS
+        has_echo = silent_since == 0.0 or now - silent_since < ECHO_SECONDS
+        return NOT_STORING if is_late and has_echo else ""
 
     async def start(self) -> None:
         self._inbox = self._nc.new_inbox()
@@ -169,9 +182,11 @@ class Publisher:
             self._places.release()
 
     def _on_ack(self, message: Incoming) -> None:
+        self._silence.since = 0.0
         waiting = self._waiting.pop(message.subject.rsplit(".", 1)[1], None)
         if waiting is None or waiting[0].done():
             return
+        self._late_since = 0.0
         verdict = _verdict(message)
         if isinstance(verdict, Stored):
             waiting[0].set_result(verdict)
@@ -180,6 +195,7 @@ class Publisher:
 
     def retry_all(self) -> None:
         """The connection is new: no acknowledgement of the old one will come."""
+        self._late_since = 0.0
         for acked, _ in list(self._waiting.values()):
             if not acked.done():
                 acked.set_exception(_TryAgain("the connection was lost"))
@@ -195,7 +211,9 @@ class Publisher:
         now = time.monotonic()
         for token, (acked, overdue) in list(self._waiting.items()):
             if now > overdue and not acked.done():
-                acked.set_exception(_TryAgain("no acknowledgement came"))
+                acked.set_exception(_TryAgain(self.trouble or "no acknowledgement came"))
+                self._late_since = self._late_since or now
+                self._silence.missed()
             if acked.done():  # given up, refused before it was sent, or its caller was cancelled
                 self._waiting.pop(token, None)
         self._sweeper = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep)

@@ -22,7 +22,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -32,9 +32,11 @@ from nats.errors import Error as NatsError
 
 from muster_bus.background import supervised
 from muster_bus.broker.nats_fast import Incoming
+from muster_bus.broker.nats_repairs import Silence
 from muster_bus.broker.queues import Queue
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, LeaseKeeper
+from muster_bus.slot_shares import shares
 
 log = logging.getLogger("muster.bus")
 
@@ -54,28 +56,6 @@ Handler = Callable[[Delivery], Awaitable[None]]
 
 async def _do_nothing(_: Delivery) -> None:
     return
-
-
-def shares(free: int, weights: Sequence[int], first: int) -> list[int]:
-    """Share `free` slots among consumers by weight, beginning with `first`; nobody waits for ever for a share."""
-    count = len(weights)
-    shared = [0] * count
-    order = [(first + offset) % count for offset in range(count)]
-    total = sum(weights)
-    for index in order:
-        shared[index] = free * weights[index] // total
-    left = free - sum(shared)
-    for index in order:
-        if left == 0:
-            break
-        if shared[index] == 0:
-            shared[index] += 1
-            left -= 1
-    for index in order:
-        take = 1 if left else 0
-        shared[index] += take
-        left -= take
-    return shared
 
 
 @dataclass(slots=True)
@@ -112,6 +92,7 @@ class Pull:
         self._count = self._first = 0
         self._subscription: Subscription | None = None
         self._inbox = ""
+        self._silence = Silence(bus.nc, lambda: self._inbox)
         self._is_closing = False
         self._wake = asyncio.Event()
         self._asking: asyncio.Task[None] | None = None
@@ -216,7 +197,10 @@ class Pull:
             log.debug("could not pull from consumer %s on %s: %s", self._consumers[consumer], self._stream, error)
 
     def _on_message(self, message: Incoming) -> None:
+        self._silence.since = 0.0
         status = message.headers.get("Status") if message.headers else None
+        if status is None and not message.reply:
+            return  # an echo
         if status is None or message.reply.startswith("$JS.ACK."):
             self._take(message)
             return
@@ -295,4 +279,5 @@ class Pull:
             for token, pull in list(self._pulls.items()):
                 if pull.overdue < self.last_turn_at:
                     self._finish(token, pull)
+                    self._silence.missed()
             self._fill()

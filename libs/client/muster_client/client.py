@@ -81,7 +81,9 @@ class Client:
         if tracing is None:
             tracing = _own_tracing(sender.instance, settings.trace)
         url = url or settings.broker_url
-        return cls(await Bus.connect(url, sender, timeout=CONNECT_SECONDS, tracing=tracing), team=team)
+        access = settings.access
+        bus = await Bus.connect(url, sender, timeout=CONNECT_SECONDS, tracing=tracing, access=access)
+        return cls(bus, team=team)
 
     async def submit(self, text: str | None = None, *, team: str | None = None, **fields: Unpack[RequestFields]) -> str:
         """Ask for text, a plan, or one template over many items; returns the request's id once it is kept for good."""

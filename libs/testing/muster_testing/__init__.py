@@ -5,7 +5,7 @@ from muster_testing.broker import pause, resume, running_broker
 from muster_testing.cluster import Cluster, running_cluster
 from muster_testing.messages_server import MessagesServer, running_messages_server
 from muster_testing.otlp import Collector
-from muster_testing.proxy import Proxy
+from muster_testing.proxy import Proxy, running_proxy
 from muster_testing.services import Services
 from muster_testing.team import RunningTeam, running_team
 from muster_testing.waiting import until, until_asked
@@ -23,6 +23,7 @@ __all__ = [
     "running_broker",
     "running_cluster",
     "running_messages_server",
+    "running_proxy",
     "running_team",
     "until",
     "until_asked",

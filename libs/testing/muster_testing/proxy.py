@@ -1,7 +1,8 @@
-"""A TCP proxy between a client and a broker, for tests of lost connections and lost replies."""
+"""A TCP proxy between a client and a broker, for tests of what can happen on the wire."""
 
 import asyncio
 import contextlib
+import random
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
@@ -9,14 +10,20 @@ CLOSE_SECONDS = 5.0
 
 
 class Proxy:
-    """Passes bytes both ways; it can be closed, opened again on its port, and told to drop replies."""
+    """Passes bytes both ways. It can cut, fall silent, insert a line, change bytes, and be closed and opened again."""
 
     def __init__(self, broker_port: int) -> None:
         self._broker_port = broker_port
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._directions: set[asyncio.Task[None]] = set()
+        self._clients: set[asyncio.StreamWriter] = set()
+        self._random = random.Random(0)
+        self._to_change = 0
+        self._between = 0  # chunks that pass before the next is changed
         self.port = 0
+        self.accepted = 0  # connections so far
+        self.is_silent = False  # half-open: connections stand, and nothing passes either way
         self.drops_replies = False
         self.sent = bytearray()  # by the client, as it went over the wire
 
@@ -24,8 +31,12 @@ class Proxy:
     def url(self) -> str:
         return f"nats://127.0.0.1:{self.port}"
 
+    @property
+    def has_changes_left(self) -> bool:
+        return self._to_change > 0
+
     async def open(self) -> None:
-        self.drops_replies = False
+        self.drops_replies = self.is_silent = False
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
@@ -33,19 +44,31 @@ class Proxy:
         """Cut every connection and accept no new one."""
         if self._server is not None:
             self._server.close()
-        for direction in self._directions:
-            direction.cancel()
+        self.cut()
         if self._connections:
             await asyncio.wait(self._connections, timeout=CLOSE_SECONDS)
 
+    def cut(self) -> None:
+        """End every connection; new ones are accepted."""
+        for direction in self._directions:
+            direction.cancel()
+
+    def insert(self, line: bytes) -> None:
+        """Say a line to every client, as if the broker had said it between two messages."""
+        for client in self._clients:
+            client.write(line)
+
+    def change_bytes(self, count: int, seed: int, *, between: int = 3) -> None:
+        """Change so many single bytes of what passes from now on, in either direction; `between` chunks are spared."""
+        self._random = random.Random(seed)
+        self._to_change = count
+        self._between = between
+
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
         connection = asyncio.create_task(self._connect(reader, writer))
         self._connections.add(connection)
         connection.add_done_callback(self._connections.discard)
-
-    def _record(self, sent: bytes) -> bool:
-        self.sent += sent
-        return True
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -54,11 +77,13 @@ class Proxy:
             writer.close()
             return
         directions = {
-            asyncio.create_task(_copy(reader, broker_writer, self._record)),
-            asyncio.create_task(_copy(broker_reader, writer, lambda _: not self.drops_replies)),
+            asyncio.create_task(_copy(reader, broker_writer, self._from_client)),
+            asyncio.create_task(_copy(broker_reader, writer, self._from_broker)),
         }
         self._directions |= directions
+        self._clients.add(writer)
         await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
+        self._clients.discard(writer)
         for direction in directions:
             direction.cancel()
         for end in (writer, broker_writer):
@@ -67,12 +92,27 @@ class Proxy:
                 await end.wait_closed()
         self._directions -= directions
 
+    def _from_client(self, chunk: bytes) -> bytes:
+        self.sent += chunk
+        return b"" if self.is_silent else self._changed(chunk)
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, may_pass: Callable[[bytes], bool]) -> None:
+    def _from_broker(self, chunk: bytes) -> bytes:
+        return b"" if self.is_silent or self.drops_replies else self._changed(chunk)
+
+    def _changed(self, chunk: bytes) -> bytes:
+        if self._to_change == 0 or self._random.randint(0, self._between) > 0:
+            return chunk
+        self._to_change -= 1
+        place = self._random.randrange(len(chunk))
+        changed = chunk[place] ^ self._random.randint(1, 255)
+        return chunk[:place] + bytes([changed]) + chunk[place + 1 :]
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, passing: Callable[[bytes], bytes]) -> None:
     with contextlib.suppress(OSError):
         while chunk := await reader.read(65_536):
-            if may_pass(chunk):
-                writer.write(chunk)
+            if passed := passing(chunk):
+                writer.write(passed)
                 await writer.drain()
 
 

@@ -61,7 +61,7 @@ class Coordinator:
 
     @property
     def last_turn_at(self) -> float:
-        return self._last_turn_at
+        return self._last_turn_at if self._loop is not None else time.monotonic()
 
     @property
     def address(self) -> str:
@@ -69,7 +69,8 @@ class Coordinator:
         return self._http_server.address
 
     async def start(self) -> None:
-        await self._http_server.open()
+        await self._http_server.open()  # first: its probes are asked while there is no broker
+        await self.bus.open()
         for subscription in (
             await follow_all(self.bus, self.observer.on_live_entry),
             await self.bus.subscribe(subjects.ALL_EVENTS, self.observer.on_message),

@@ -38,6 +38,7 @@ class Supervisor:
 
     async def start(self) -> None:
         """Pull the team's requests, and listen to what people say about them."""
+        await self.bus.open()
         team, queue = self._team.team, request_queue(self._team.team)
         lease_seconds = await ack_wait_of(self.bus, queue)
         resources = Resources(self.bus, self._team, self._model, asyncio.Semaphore(MODEL_SLOTS), lease_seconds)

@@ -57,6 +57,7 @@ class Worker:
         return self._pull.last_turn_at if self._pull is not None else time.monotonic()
 
     async def start(self) -> None:
+        await self.bus.open()
         queue = task_queue(self._executor.tags)
         ack_wait = await ack_wait_of(self.bus, queue)
         await self.bus.subscribe(subjects.ALL_CONTROL, self._control.on_message)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_bus.pull import shares
+from muster_bus.slot_shares import shares
 
 weights = st.lists(st.sampled_from((1, 4)), min_size=1, max_size=12)
 

@@ -22,6 +22,7 @@ from muster_bus.broker.nats_repairs import RepairedClient
 
 PLAIN = b"NATS/1.0\r\n"  # headers without a status
 LAZY_SECONDS = 0.002  # what can wait goes with the next that cannot, or after this
+LARGEST = 64 * 1024 * 1024  # bytes of a message: the server's own limit for `max_payload`
 _SPACES = " \t\r\n\x0b\x0c"  # of ASCII: a value may begin with any other
 _NEWLINES = str.maketrans({"\r": " ", "\n": " "})
 
@@ -149,6 +150,8 @@ class FastParser(Parser):
             if words[0] not in (b"MSG", b"HMSG"):
                 self._parts = [data[end + 2 :]]
                 await super().parse(data[at : end + 2])
+                if self.buf:
+                    raise ProtocolError("nats: a line that is no command")  # it would swallow every line after it
                 data, at = b"".join(self._parts), 0  # nothing, when that line was the connection's last
                 continue
             start = end + 2
@@ -158,19 +161,15 @@ class FastParser(Parser):
                 sid = int(words[2])
             except (ValueError, IndexError):
                 raise ProtocolError("nats: malformed message") from None
+            if not start <= begin <= stop <= start + LARGEST:
+                raise ProtocolError("nats: malformed size of a message")  # it would wait for bytes that never come
             if stop + 2 > len(data):
                 self._missing = stop + 2 - len(data)
                 break
+            if not data.startswith(b"\r\n", stop):
+                raise ProtocolError("nats: a message of another size than it says")
             at = stop + 2
-            head, listener = data[start:begin], self._listeners.get(sid)
-            if listener is None or not head.startswith(PLAIN):
-                await self._dispatch(sid, words, head, data[begin:stop])
-                continue
-            reply = words[3].decode() if len(words) > 5 else ""
-            try:
-                listener(Incoming(words[1].decode(), reply, data[begin:stop], header_lines(head[len(PLAIN) :])))
-            except Exception as error:  # noqa: BLE001 - one message must not stop the next
-                await self._wire.listener_failed(error)
+            await self._dispatch(sid, words, data[start:begin], data[begin:stop])
         self._parts = [data[at:]]
 
     async def _dispatch(self, sid: int, words: list[bytes], head: bytes, body: bytes) -> None:

@@ -33,12 +33,19 @@ class Health:
 
     @property
     def is_alive(self) -> bool:
-        return time.monotonic() - self._service.last_turn_at < ALIVE_BEAT_SECONDS
+        has_turned = time.monotonic() - self._service.last_turn_at < ALIVE_BEAT_SECONDS
+        return has_turned and (self.is_stopping or not self._service.bus.is_stuck)
 
     @property
     def is_ready(self) -> bool:
         has_turned = time.monotonic() - self._service.last_turn_at < READY_BEAT_SECONDS
-        return has_turned and self._service.bus.connected.is_set() and not self.is_stopping
+        return has_turned and not self.is_stopping and not self.trouble
+
+    @property
+    def trouble(self) -> str:
+        """What the service lacks to work, for people; empty when it has all."""
+        bus = self._service.bus
+        return bus.publisher.trouble if bus.connected.is_set() else "there is no connection to the broker"
 
 
 async def start_health(health: Health, host: str, port: int) -> asyncio.Server:
@@ -70,6 +77,7 @@ async def serve_health(health: Health, host: str, port: int) -> asyncio.Server:
 def _response(health: Health, path: str) -> bytes:
     is_well = {"/healthz": health.is_alive, "/readyz": health.is_ready}.get(path)
     status = "404 Not Found" if is_well is None else "200 OK" if is_well else "503 Service Unavailable"
-    text = f"{status[4:].lower()}\n"
+    reason = health.trouble if path == "/readyz" and not is_well else ""
+    text = f"{reason or status[4:].lower()}\n"
     head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(text)}\r\n"
     return f"{head}Connection: close\r\n\r\n{text}".encode()

@@ -22,7 +22,6 @@ from muster_protocol.subjects import as_id
 
 log = logging.getLogger("muster.service")
 
-CONNECT_SECONDS = 30.0  # services and broker often start at the same moment
 CLOSE_SECONDS = 8.0  # for the connection, and for its exporter, which gives up after three
 OVERTIME_SECONDS = 3.0  # beyond the grace time, for a service that does not keep to it
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -33,7 +32,9 @@ class Service(Protocol):
 
     bus: Bus
 
-    async def start(self) -> None: ...
+    async def start(self) -> None:
+        """Open the bus, however long that takes, and begin."""
+        ...
 
     async def stop(self, grace_seconds: float) -> None:
         """Close the pulls, finish or hand back what runs; within the grace time."""
@@ -46,13 +47,12 @@ class Service(Protocol):
 
 
 async def run_service(kind: str, name: str | None, settings: Settings, make: Callable[[Bus], Service]) -> int:
-    """Connect, make the service, print that it is ready, and run it until a signal; returns the exit code."""
+    """Make the service, connect it, print that it is ready, and run it until a signal; returns the exit code."""
     sender = Sender(kind, instance_name(name))
     out = sys.stdout
     set_up_logging(kind, sender.instance, settings.log, owns_stdout=True)
     tracing = Tracing.start(kind, sender.instance, settings.trace)
-    log.info("connecting to %s", settings.broker_url)
-    bus = await Bus.connect(settings.broker_url, sender, timeout=CONNECT_SECONDS, tracing=tracing)
+    bus = Bus.unconnected(settings.broker_url, sender, tracing=tracing, access=settings.access)
     line = json.dumps({"ready": str(sender)}) if settings.log.is_json else f"{sender} is ready"
     await run_until_signal(make(bus), settings, ready=lambda: print(line, file=out, flush=True))
     return 0
@@ -93,7 +93,7 @@ def _on_signal(action: Callable[[], object]) -> None:
 
 
 async def _start_unless(stopping: asyncio.Event, service: Service) -> bool:
-    """Start the service unless a signal comes first: the start may wait a minute for the streams to be provisioned."""
+    """Start the service unless a signal comes first: the start waits for the broker and its streams."""
     starting = asyncio.ensure_future(service.start())
     signalled = asyncio.ensure_future(stopping.wait())
     await asyncio.wait({starting, signalled}, return_when=asyncio.FIRST_COMPLETED)

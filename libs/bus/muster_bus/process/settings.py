@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from muster_bus.broker.access import ANYBODY, Access
 from muster_bus.redact import KNOWN, MIN_SECRET, Secret
 from muster_protocol.errors import Invalid
 
@@ -50,7 +51,9 @@ class TraceSettings:
 class Settings:
     """Every variable that Muster reads. Its text shows no secret."""
 
-    nats_url: str | None = None  # None where it is not set: the command line then looks for this folder's `muster up`
+    # None where it is not set: the command line then looks for this folder's `muster up`. May hold a password.
+    nats_url: str | None = field(default=None, repr=False)
+    access: Access = ANYBODY
     team_file: str | None = None
     log: LogSettings = LogSettings()
     http_host: str = DEFAULT_HTTP_HOST
@@ -80,6 +83,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
     """The settings that an environment holds; Invalid names the variable that is wrong. An empty one is not set."""
     return Settings(
         nats_url=env.get("MUSTER_NATS_URL") or None,
+        access=_access(env),
         team_file=env.get("MUSTER_TEAM") or None,
         log=_log(env.get("MUSTER_LOG", "")),
         http_host=env.get("MUSTER_HTTP_HOST") or DEFAULT_HTTP_HOST,
@@ -90,6 +94,16 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         trace=_trace(env),
         model_env=_beginning_with("ANTHROPIC_", env),
         secrets=_secrets(env),
+    )
+
+
+def _access(env: Mapping[str, str]) -> Access:
+    return Access(
+        creds_file=env.get("MUSTER_NATS_CREDS") or None,
+        nkey_file=env.get("MUSTER_NATS_NKEY") or None,
+        ca_file=env.get("MUSTER_NATS_CA") or None,
+        user_file=env.get("MUSTER_NATS_USER_FILE") or None,
+        password_file=env.get("MUSTER_NATS_PASSWORD_FILE") or None,
     )
 
 

@@ -26,6 +26,7 @@ def routes(coordinator: "Coordinator") -> APIRouter:
     @router.get("/readyz")
     async def readyz() -> Response:
         is_ready = coordinator.health.is_ready
-        return PlainTextResponse("ok\n" if is_ready else "not ready\n", 200 if is_ready else 503)
+        reason = f"not ready: {coordinator.health.trouble}\n" if coordinator.health.trouble else "not ready\n"
+        return PlainTextResponse("ok\n" if is_ready else reason, 200 if is_ready else 503)
 
     return router

@@ -1,0 +1,123 @@
+"""Credentials come from files, and a broker that refuses them or shows a strange certificate is named; no secret is."""
+
+import asyncio
+import os
+import subprocess
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import nkeys
+import pytest
+
+from muster_bus.broker.access import Access, shown, why_not
+from muster_bus.broker.embedded import Server
+from muster_bus.connection import Bus
+from muster_bus.process.settings import read_settings
+from muster_protocol.errors import BrokerAway, Invalid
+from muster_protocol.sender import Sender
+
+SENDER = Sender("tests", "one")
+SECRET = "s3cr3t-word"
+
+
+@asynccontextmanager
+async def guarded(folder: Path, extra: str) -> AsyncGenerator[Server]:
+    server = Server(folder, extra=extra)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+async def connects(url: str, access: Access) -> bool:
+    bus = await Bus.connect(url, SENDER, access=access)
+    await bus.flush()
+    await bus.close()
+    return True
+
+
+def from_files(folder: Path, **files: str) -> Access:
+    """The access that variables give which name files with these contents."""
+    env: dict[str, str] = {}
+    for name, content in files.items():
+        path = folder / name
+        path.write_text(f"{content}\n")
+        env[f"MUSTER_NATS_{name}"] = str(path)
+    return read_settings(env).access
+
+
+async def test_user_and_password_come_from_files_and_a_refusal_is_named_without_them(tmp_path: Path):
+    async with guarded(tmp_path / "b", f'authorization {{ user: ann, password: "{SECRET}" }}') as server:
+        good = from_files(tmp_path, USER_FILE="ann", PASSWORD_FILE=SECRET)
+        assert await connects(server.url, good)
+
+        began = asyncio.get_running_loop().time()
+        for access, url in (
+            (from_files(tmp_path, USER_FILE="ann", PASSWORD_FILE="wrong-word"), server.url),
+            (Access(), server.url),
+            (Access(), server.url.replace("://", "://ann:wrong-word@")),
+        ):
+            with pytest.raises(BrokerAway) as caught:
+                await Bus.connect(url, SENDER, access=access, timeout=30)
+            text = str(caught.value)
+            assert text.startswith(f"the broker at {server.url} refuses these credentials: authorization violation;")
+            assert "MUSTER_NATS_PASSWORD_FILE" in text
+            assert "word" not in text.replace("PASSWORD", "")
+        assert asyncio.get_running_loop().time() - began < 20, "a refusal is no reason to wait"
+        assert await connects(server.url.replace("://", f"://ann:{SECRET}@"), Access())
+
+
+async def test_an_nkey_comes_from_a_file(tmp_path: Path):
+    seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
+    public = bytes(nkeys.from_seed(bytearray(seed)).public_key).decode()
+    async with guarded(tmp_path / "b", f"authorization {{ users: [ {{ nkey: {public} }} ] }}") as server:
+        assert await connects(server.url, from_files(tmp_path, NKEY=bytes(seed).decode()))
+
+        with pytest.raises(BrokerAway, match="refuses these credentials"):
+            await Bus.connect(server.url, SENDER)
+
+
+async def test_an_untrusted_certificate_is_named_and_the_authority_comes_from_a_file(tmp_path: Path):
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subject = ("-subj", "/CN=muster test", "-addext", "subjectAltName=IP:127.0.0.1")
+    make = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2")
+    command = [*make, "-keyout", str(key), "-out", str(certificate), *subject]
+    await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
+    async with guarded(tmp_path / "b", f'tls {{ cert_file: "{certificate}", key_file: "{key}" }}') as server:
+        assert await connects(server.url, Access(ca_file=str(certificate)))
+
+        with pytest.raises(BrokerAway) as caught:
+            await Bus.connect(server.url, SENDER, timeout=30)
+    assert str(caught.value).startswith(f"the certificate of the broker at {server.url} is not trusted: self")
+    assert "set MUSTER_NATS_CA" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["CREDS", "NKEY", "CA", "USER_FILE", "PASSWORD_FILE"])
+def test_a_file_that_is_not_there_is_named_with_its_variable(tmp_path: Path, name: str):
+    missing = str(tmp_path / "missing")
+    access = read_settings({f"MUSTER_NATS_{name}": missing}).access
+
+    with pytest.raises(Invalid, match=rf"MUSTER_NATS_{name}: cannot (read|use) {missing}: No such file"):
+        access.options()
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("nats://ann:pa@ss@host:4222", "nats://host:4222"),
+        ("token@host", "host"),
+        ("nats://a:b@one:1, tls://c@two:2", "nats://one:1, tls://two:2"),
+        ("nats://host:4222", "nats://host:4222"),
+    ],
+)
+def test_an_address_is_shown_without_user_and_password(url: str, expected: str):
+    assert shown(url) == expected
+    assert expected in why_not(url, None)
+
+
+def test_settings_show_no_secret():
+    env = {"MUSTER_NATS_URL": f"nats://ann:{SECRET}@host", "MUSTER_NATS_PASSWORD_FILE": "/run/secrets/password"}
+
+    assert SECRET not in repr(read_settings(env))

@@ -4,10 +4,13 @@ import asyncio
 import signal
 
 from muster_bus.broker.queues import task_queue
+from muster_bus.connection import Bus
 from muster_bus.read_stream import read_subject
 from muster_protocol import subjects
 from muster_protocol.messages import AnswerStatus, ResultStatus
-from muster_testing import until
+from muster_protocol.sender import Sender
+from muster_testing import until_asked
+from muster_testing.proxy import running_proxy
 from muster_worker.history import STALE_SECONDS, History, Verdict, read_from_reservation
 from tests.bus.broker_tools import Recorder
 from tests.flow.in_process import connected, delivery_of, hang_while, put_result, task_of
@@ -156,7 +159,6 @@ async def test_whether_a_task_is_done_is_asked_of_the_leader_of_its_log(muster: 
     replace="if True:",
 )
 async def test_a_worker_that_hangs_while_it_looks_a_task_up_looks_again_before_it_runs_it(muster: Muster) -> None:
-    asked = await Recorder.on(muster.bus, "$JS.API.STREAM.MSG.GET.RESULTS")
     task = task_of("a")
 
     async def peer_stores_a_result() -> None:
@@ -164,13 +166,19 @@ async def test_a_worker_that_hangs_while_it_looks_a_task_up_looks_again_before_i
             await put_result(bus, task.request_id, "a", ResultStatus.DONE)
             await asyncio.sleep(2 * STALE_SECONDS)
 
-    async with connected(muster, "here") as bus:
-        history = History(bus, lambda _: False)
-        judging = asyncio.create_task(history.judge(task, delivery_of(bus, 2, 60.0)))
-        await until(lambda: bool(asked.messages), "the worker has asked")
-        hang_while(peer_stores_a_result)
+    async with running_proxy(muster.broker.port) as proxy:
+        bus = await Bus.connect(proxy.url, Sender("worker", "here"))
 
-        assert await judging is Verdict.DONE_ALREADY
+        async def has_asked() -> bool:
+            return b"STREAM.MSG.GET.RESULTS" in proxy.sent
+
+        judging = asyncio.create_task(History(bus, lambda _: False).judge(task, delivery_of(bus, 2, 60.0)))
+        await until_asked(has_asked, "the worker has asked", every=0.0)  # at once: the reply must find it hanging
+        hang_while(peer_stores_a_result)
+        verdict = await judging
+        await bus.close()
+
+    assert verdict is Verdict.DONE_ALREADY
 
 
 async def test_a_second_copy_of_a_task_that_runs_here_is_not_started(muster: Muster) -> None:

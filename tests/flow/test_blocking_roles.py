@@ -63,7 +63,7 @@ def test_a_worker_of_up_that_dies_is_started_again_and_the_work_goes_on(here: He
     with here.up():
         worker = _worker_pid(here)
         os.kill(worker, signal.SIGKILL)
-        wait_for_words(here.folder / "up.txt", "is gone (killed by SIGKILL); starting another in 1 s")
+        wait_for_words(here.folder / "up.txt", "is gone (killed by SIGKILL); starting another in 0.5 s")
 
         assert here.run("submit", "--plan", "-", text=plan(("one", "good"))).returncode == 0
         assert _worker_pid(here) != worker

@@ -145,6 +145,7 @@ class Pull:
         self._fill()
 
     def _fill(self) -> None:
+        self._first = (self._first + 1) % len(self._consumers)  # by one: every consumer is first in its turn
         for _ in range(len(self._caps) + 1):  # what a cap leaves over is shared out once more
             if self.free <= 0 or self._is_closing or not self._bus.connected.is_set() or not self._share_out():
                 return
@@ -156,8 +157,8 @@ class Pull:
         if not asked:
             return False
         first = next((place for place, consumer in enumerate(asked) if consumer >= self._first), 0)
-        shared = shares(self.free, [self._weights[consumer] for consumer in asked], first)
-        self._first = (self._first + 1) % len(self._consumers)  # by one: every consumer is first in its turn
+        asked = [*asked[first:], *asked[:first]]  # the first one has what a common cap allows
+        shared = shares(self.free, [self._weights[consumer] for consumer in asked], 0)
         for consumer, share in zip(asked, shared, strict=True):
             allowed = min(share, self._room(consumer))
             if allowed > 0:

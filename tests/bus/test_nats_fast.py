@@ -74,6 +74,18 @@ def test_messages_are_delivered_whole_and_in_order_however_their_bytes_are_cut(s
     assert [(message.subject, message.reply, message.data, message.headers) for message in received] == sent
 
 
+lines = st.lists(st.tuples(st.sampled_from(["kind", "kind ", "a"]), st.sampled_from([":", ": ", ":  "]), values))
+
+
+@given(lines)
+def test_one_header_alone_is_what_it_is_among_all(written: list[tuple[str, str, str]]):
+    head = "".join(["\r\n", *(f"{name}{colon}{value}\r\n" for name, colon, value in written), "\r\n"]).encode()
+    alone, among_all = Incoming("x", "", b"", head=head), Incoming("x", "", b"", head=head)
+
+    if len({name.strip() for name, _, _ in written}) == len(written):  # of two with one name, either may be meant
+        assert alone.header("kind").strip() == (among_all.headers or {}).get("kind", "")
+
+
 @guards(
     "libs/bus/muster_bus/broker/nats_fast.py",
     'words = data[at:end].split(b" ")',

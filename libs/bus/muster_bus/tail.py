@@ -8,7 +8,7 @@ an owner, a client that follows a request and the coordinator use this one rule 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import NamedTuple
 
 from nats.aio.subscription import Subscription
@@ -16,7 +16,10 @@ from nats.aio.subscription import Subscription
 from muster_bus.broker.nats_fast import Incoming
 from muster_bus.connection import Bus
 from muster_bus.read_stream import Raw, timestamp
+from muster_protocol import headers as h
 from muster_protocol import subjects
+
+SEQUENCE, PREVIOUS = "Nats-Sequence", "Nats-Last-Sequence"  # of an entry, and of the one before it in the log
 
 
 class Live(NamedTuple):
@@ -33,7 +36,7 @@ class Live(NamedTuple):
 def live_entry(message: Incoming) -> Live | None:
     """The stored entry that a message repeats; None when it is somebody's own message on this subject."""
     headers = message.headers or {}
-    sequence, previous = _number(headers, "Nats-Sequence"), _number(headers, "Nats-Last-Sequence")
+    sequence, previous = _number(headers, SEQUENCE), _number(headers, PREVIOUS)
     if sequence < 1:
         return None
     try:
@@ -57,8 +60,14 @@ async def follow_all(bus: Bus, take: Callable[[Live], None]) -> Subscription:
 class Tail:
     """One request's log, followed from a position on."""
 
-    def __init__(self, bus: Bus, request_id: str, take: Callable[[Raw], bool]) -> None:
-        """`take` is called with each entry that follows directly; False means that it must be read instead."""
+    def __init__(
+        self, bus: Bus, request_id: str, take: Callable[[Raw], bool], *, unwanted: Collection[str] = ()
+    ) -> None:
+        """`take` is called with each entry that follows directly; False means that it must be read instead.
+
+        Entries of unwanted kinds are passed over, and wake nobody.
+        """
+        self._unwanted = unwanted
         self._bus = bus
         self._request_id = request_id
         self._take = take
@@ -104,6 +113,8 @@ class Tail:
         self.changed.set()
 
     def _on_message(self, message: Incoming) -> None:
+        if self._unwanted and self._passes_over(message):
+            return
         live = live_entry(message)
         if live is None:
             self.mark_gap()  # not the broker's, but looking costs little
@@ -116,6 +127,17 @@ class Tail:
         else:
             self.position = live.raw.sequence
         self.changed.set()
+
+    def _passes_over(self, message: Incoming) -> bool:
+        """Move on past an entry that nobody wants, if it follows; most entries are results, and few wait for those."""
+        if message.header(h.KIND) not in self._unwanted:
+            return False
+        sequence, previous = message.header(SEQUENCE), message.header(PREVIOUS)
+        is_next = subjects.is_number(sequence) and previous == str(self.position)
+        if not is_next or self.has_gap or self._reading.locked():
+            return False
+        self.position = int(sequence)
+        return True
 
     async def _on_reconnect(self) -> None:
         self.mark_gap()

@@ -51,10 +51,10 @@ class Following:
     ) -> None:
         self._bus = bus
         self._request_id = request_id
-        self._unwanted = LOG_KINDS.keys() - kinds  # left out as they come: most entries are results
+        self._unwanted = LOG_KINDS.keys() - kinds
         self._has_events = has_events
         self._is_known = is_known
-        self._tail = Tail(bus, request_id, self._take)
+        self._tail = Tail(bus, request_id, self._take, unwanted=self._unwanted)
         self._waiting: deque[Raw | LiveEvent] = deque()
 
     async def updates(self) -> AsyncGenerator[Update]:

@@ -7,6 +7,7 @@ requests and pings are nats-py's, as repaired in nats_repairs.py.
 
 import asyncio
 import inspect
+import re
 from collections.abc import Callable, Mapping
 
 from nats.aio.subscription import Subscription
@@ -23,17 +24,35 @@ from muster_bus.broker.nats_repairs import RepairedClient
 PLAIN = b"NATS/1.0\r\n"  # headers without a status
 LAZY_SECONDS = 0.002  # what can wait goes with the next that cannot, or after this
 LARGEST = 64 * 1024 * 1024  # bytes of a message: the server's own limit for `max_payload`
+_ODD = re.compile(r" [ \r:]|\t")  # a space or a tab where nats-py would cut it off
 _SPACES = " \t\r\n\x0b\x0c"  # of ASCII: a value may begin with any other
 _NEWLINES = str.maketrans({"\r": " ", "\n": " "})
 
 
 class Incoming:
-    """A message as the connection received it."""
+    """A message as the connection received it. Its headers are read when somebody asks for them."""
 
-    __slots__ = ("data", "headers", "reply", "subject")
+    __slots__ = ("_head", "_headers", "data", "reply", "subject")
 
-    def __init__(self, subject: str, reply: str, data: bytes, headers: dict[str, str] | None) -> None:
-        self.subject, self.reply, self.data, self.headers = subject, reply, data, headers
+    def __init__(
+        self, subject: str, reply: str, data: bytes, headers: dict[str, str] | None = None, head: bytes = b""
+    ) -> None:
+        """`head` is the headers as they stand on the wire, after the line of the version."""
+        self.subject, self.reply, self.data, self._headers, self._head = subject, reply, data, headers, head
+
+    @property
+    def headers(self) -> dict[str, str] | None:
+        if self._headers is None and self._head:
+            self._headers = header_lines(self._head)
+        return self._headers
+
+    def header(self, name: str) -> str:
+        """One header, without the cost of reading all; empty where it is missing, or written as nobody writes it."""
+        at = self._head.rfind(f"\r\n{name}: ".encode())
+        if at < 0:
+            return (self.headers or {}).get(name, "")
+        start = at + len(name) + 4
+        return self._head[start : self._head.find(b"\r\n", start)].decode("utf-8", "replace")
 
 
 Listener = Callable[[Incoming], None]
@@ -180,11 +199,10 @@ class FastParser(Parser):
             await self._wire.deliver_by_queue(sid, words[1], reply, body, head)
             return
         try:
-            headers: dict[str, str] | None = None
-            if head:
-                is_plain = head.startswith(PLAIN)
-                headers = header_lines(head[len(PLAIN) :]) if is_plain else await self._wire.status_of(head)
-            listener(Incoming(words[1].decode(), reply.decode(), body, headers))
+            is_plain = head.startswith(PLAIN)
+            headers = await self._wire.status_of(head) if head and not is_plain else None
+            lines = head[len(PLAIN) - 2 :] if is_plain else b""
+            listener(Incoming(words[1].decode(), reply.decode(), body, headers, lines))
         except Exception as error:  # noqa: BLE001 - one message must not stop the next
             await self._wire.listener_failed(error)
 
@@ -193,7 +211,7 @@ def header_lines(raw: bytes) -> dict[str, str]:
     """Headers as nats-py reads them; of names with a space or a colon inside some are kept, which nobody asks for."""
     text = raw.decode("utf-8", "replace")
     lines = text.split("\r\n")
-    if text.isascii() and not (":  " in text or " \r" in text or " :" in text or "\t" in text):
+    if text.isascii() and not _ODD.search(text):
         try:
             return dict([line.split(": ", 1) for line in lines if line])  # as everybody writes them
         except ValueError:

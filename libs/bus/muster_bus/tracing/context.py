@@ -16,6 +16,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_s
 TRACEPARENT = "traceparent"
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 _UNSAMPLED = frozenset("02468ace")  # the last digit of the flags
+LENGTH = 55  # characters of a `traceparent`
 MAX_KNOWN = 1024  # all tasks of a request name the same parent
 
 
@@ -42,9 +43,12 @@ def workflow_id_of(request_id: str) -> str:
 def valid(carrier: Mapping[str, str] | None) -> dict[str, str]:
     """The trace context of a carrier, alone. It goes into every message of the request: nothing else may."""
     given = carrier.get(TRACEPARENT, "") if carrier else ""
-    if _TRACEPARENT.fullmatch(given):
-        return {TRACEPARENT: given}
-    return {}
+    return {TRACEPARENT: given} if len(given) == LENGTH and _is_traceparent(given) else {}
+
+
+@lru_cache(MAX_KNOWN)
+def _is_traceparent(text: str) -> bool:
+    return _TRACEPARENT.fullmatch(text) is not None
 
 
 def is_sampled(carrier: Mapping[str, str] | None) -> bool:

@@ -2,7 +2,6 @@
 
 import difflib
 from collections.abc import Iterable
-from functools import cache
 from typing import Any, cast
 
 from muster_protocol.errors import Invalid
@@ -37,7 +36,6 @@ def check_spelling(fields: object, of: type[Frozen] = Request, where: str = "") 
             check_spelling(value, INSIDE[name], f"{where}.{name}".removeprefix("."))
 
 
-@cache
 def _names_of(model: type[Frozen]) -> tuple[frozenset[str], frozenset[str]]:
     """The fields that may be written, and those of them with no fields of their own: a plan has thousands of tasks."""
     known = frozenset(model.model_fields) | ALSO_READ

@@ -8,7 +8,7 @@ SOURCES := libs services cli examples tests bench scripts
 PYTEST := $(RUN)/pytest --ignore=tests/e2e -n 4 --maxschedchunk 1
 QUICK := -m 'not sweep'
 
-.PHONY: install demo up test sweep check ci fmt bench mutate chaos e2e clean
+.PHONY: install demo up test sweep check ci fmt bench mutate survivors chaos e2e clean
 
 # Byte code of our own packages, which uv leaves alone: it compiles what changed and looks at the rest. Errors are for
 # whoever imports the file to report.
@@ -58,6 +58,10 @@ bench: install
 
 mutate: install
 	@$(RUN)/python -m scripts.mutate $(ARGS)
+
+# Every condition in turn, chosen by a program: hours for all of it, so name files, or draw some with --sample.
+survivors: install
+	@$(RUN)/python -m scripts.survivors $(if $(ARGS),$(ARGS),libs/protocol libs/bus services)
 
 chaos: install
 	@$(RUN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES)

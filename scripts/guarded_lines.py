@@ -21,12 +21,6 @@ class Guard:
     test: str  # as pytest names it, with its case
     seconds: int
 
-    @property
-    def module(self) -> str:
-        """`libs/bus/muster_bus/log.py` is imported as `muster_bus.log`."""
-        parts = Path(self.file).with_suffix("").parts
-        return ".".join(parts[next(n for n, part in enumerate(parts) if part.startswith("muster_")) :])
-
 
 def read_guards(tests: Path = ROOT / "tests") -> list[Guard]:
     """The guards of all test files, by file and line."""

@@ -62,12 +62,14 @@ STANDARD = {
     "hashlib",
     "heapq",
     "itertools",
+    "json",
     "math",
     "re",
     "typing",
 }
 THINKS_ONLY = {*STANDARD, "pydantic", "muster_protocol"}
-VALUES = {"muster_agent.team.schema", "muster_agent.models.port"}  # what a team file says, and the text of an output
+# What a team file says, the text of an output, and the schema that it is to fit.
+VALUES = {"muster_agent.team.schema", "muster_agent.models.port", "muster_agent.output_schema"}
 READS_THE_ENVIRONMENT = {
     *(f"{service}.__main__" for service in SERVICES),
     "muster_cli.main",

@@ -1,18 +1,21 @@
 """What is wrong with a plan: findings, of which an error keeps it from running. Pure, and linear in the plan."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from muster_agent.output_schema import schema_mistake
 from muster_agent.team.schema import Team
 from muster_protocol.fields import nearest
 from muster_protocol.messages import Budget
 from muster_protocol.plan import MAX_TASKS, Plan, TaskSpec, copy_id, cycle_in, needs_of
 from muster_supervisor.routing import Matching, matcher
 
-MAX_FINDINGS = 20  # errors in one answer: more would hide the first ones
+MAX_FINDINGS = 20  # errors in one answer: more would hide the first ones …
+MAX_OF_A_RULE = 10  # … and those of one rule must not hide what another rule says
 _VAGUE = re.compile(
     r"(please )?(analy[sz]e|process|handle|do|check|work on|use|look at)( the| this| that| all)?"
     r" (data|it|task|work|stuff|things?|results?|information|input)\.?"
@@ -41,9 +44,8 @@ def lint(
 ) -> list[Finding]:
     """All errors (at most twenty), then the warnings; items of a map may well be the same."""
     matching = matcher(team)
-    findings = _id_findings(plan)
-    if not findings:
-        findings = [*_cycle_findings(plan), *_route_findings(plan, team, matching)]
+    rules = (_id_findings(plan), _cycle_findings(plan), _route_findings(plan, team, matching), _schema_findings(plan))
+    findings = [finding for found in rules for finding in found[:MAX_OF_A_RULE]]
     if not findings:
         findings = _size_findings(plan, budget or Budget(), matching)
     return [*findings[:MAX_FINDINGS], *_warnings(plan, num_tasks, is_map=is_map)]
@@ -71,7 +73,8 @@ def _id_findings(plan: Plan) -> list[Finding]:
 
 
 def _cycle_findings(plan: Plan) -> list[Finding]:
-    cycle = cycle_in(needs_of(plan))
+    needs = needs_of(plan)
+    cycle = cycle_in({task_id: tuple(need for need in wanted if need in needs) for task_id, wanted in needs.items()})
     if not cycle:
         return []
     return [Finding("error", f"tasks.{cycle[0]}.dependencies", f"tasks wait for each other: {' → '.join(cycle)}")]
@@ -108,6 +111,24 @@ def _route_fault(task: TaskSpec, team: Team, known: set[str], matching: Matching
         text = f"no role has all of {list(task.match_all)} and one of {list(task.match_some)}; tags: {_tags(team)}"
         return "", text
     return "", ""
+
+
+def _schema_findings(plan: Plan) -> list[Finding]:
+    """Schemas that are none; each is looked at once, however many tasks have it."""
+    known: dict[str, str] = {}
+    found: list[Finding] = []
+    for task in plan.tasks:
+        if not isinstance(task.expected_output, dict):
+            continue
+        written = json.dumps(task.expected_output, sort_keys=True)
+        if written not in known:
+            known[written] = schema_mistake(task.expected_output)
+        if known[written]:
+            where = f"tasks.{task.id}.expected_output"
+            found.append(Finding("error", where, f"this is no JSON Schema that can be used: {known[written]}"))
+            if len(found) >= MAX_FINDINGS:
+                break
+    return found
 
 
 def _tags(team: Team) -> str:

@@ -6,6 +6,7 @@ It knows neither the log nor the lease: `steps/plan.py` records what is made her
 from dataclasses import replace
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from muster_agent.budget import Limit, within_budget
 from muster_agent.models.port import NOTHING, Ask, Model, PlanBrief, require_complete
@@ -17,6 +18,7 @@ from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.fields import check_supported
 from muster_protocol.messages import Request, Usage
 from muster_protocol.plan import MAX_DEPENDENCIES, MAX_TASKS, Plan, unfold
+from muster_supervisor.draft import readable_part
 from muster_supervisor.lint import Finding, errors, lint
 from muster_supervisor.routing import route
 
@@ -76,12 +78,16 @@ async def _draft(brief: PlanBrief, model: Model, spent: Usage, limit: Limit) -> 
 
 
 def _mistakes(draft: str, request: Request, team: Team) -> list[str]:
-    """What is wrong with a draft, in words for the model."""
+    """All that is wrong with a draft, in words for the model: it gets one chance to mend it."""
     try:
-        plan = Plan.model_validate_json(draft)
+        plan, found = Plan.model_validate_json(draft), list[str]()
     except ValidationError as error:
-        return [f"{'.'.join(str(p) for p in e['loc'])}: {e['msg']}" for e in error.errors(include_url=False)[:20]]
-    return [str(finding) for finding in errors(_linted(plan, request, team))]
+        plan, found = readable_part(draft), [_in_words(wrong) for wrong in error.errors(include_url=False)[:20]]
+    return [*found, *(str(finding) for finding in errors(_linted(plan, request, team)))] if plan else found
+
+
+def _in_words(wrong: ErrorDetails) -> str:
+    return f"{'.'.join(str(part) for part in wrong['loc'])}: {wrong['msg']}"
 
 
 def _linted(plan: Plan, request: Request, team: Team) -> list[Finding]:

@@ -9,7 +9,7 @@ from muster_agent.models.choose import choose_model
 from muster_agent.models.port import Model
 from muster_agent.team.schema import FunctionRole, ModelRole, Role, Team
 from muster_protocol.messages import Failure, Output, ResultStatus, Task
-from muster_worker.outcome import Outcome, failed, failure, failure_of, not_json
+from muster_worker.outcome import Outcome, failed, failure, failure_of, not_json, unfit
 from muster_worker.runners.function import FunctionRunner
 from muster_worker.runners.model import ModelRunner
 
@@ -64,7 +64,7 @@ class Executor:
         try:
             async with timer:
                 output = await runner.run(task, ctx, meter)
-            error = not_json(output)
+            error = not_json(output) or unfit(output, task.expected_output)
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise

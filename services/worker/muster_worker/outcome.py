@@ -2,12 +2,14 @@
 
 import json
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_core import from_json
 
 from muster_agent.models.port import NOTHING
+from muster_agent.output_schema import output_mistakes
 from muster_bus.redact import KNOWN
 from muster_protocol.errors import MusterError, Terminal, error_class_of
 from muster_protocol.messages import Failure, Output, ResultStatus, Usage
@@ -69,6 +71,14 @@ def not_json(output: Output) -> Failure | None:
     except (TypeError, ValueError, RecursionError) as error:
         return failure("bad_output", f"the output of type {type(output).__name__} is not JSON: {error}")
     return None
+
+
+def unfit(output: Output, expected: str | Mapping[str, Any] | None) -> Failure | None:
+    """The failure of an output that does not fit the schema of its task, whether a model or a function gave it."""
+    if not isinstance(expected, Mapping):
+        return None
+    mistakes = output_mistakes(output, expected)
+    return failure("bad_output", f"the output does not fit its schema: {'; '.join(mistakes)}") if mistakes else None
 
 
 def too_large(outcome: Outcome, reason: str) -> Outcome:

@@ -51,6 +51,26 @@ def test_a_plan_that_cannot_work_is_an_error(tasks: list[dict[str, Any]], where:
     assert reason in found[0].text
 
 
+def test_a_schema_that_is_none_is_an_error_for_every_task_that_has_it():
+    schema = {"type": "objekt"}
+    tasks = [{"id": name, "tag": "fast", "expected_output": schema} for name in "ab"]
+
+    found = errors(lint(plan(*tasks, {"id": "c", "tag": "fast", "expected_output": {"type": "object"}}), TEAM))
+
+    assert [finding.where for finding in found] == ["tasks.a.expected_output", "tasks.b.expected_output"]
+    assert "'objekt'" in found[0].text
+
+
+def test_mistakes_of_every_kind_are_said_at_once_however_many_there_are_of_one():
+    tasks = [{"id": f"t{n}", "tag": "fast", "dependencies": ["nobody"]} for n in range(30)]
+    tasks += [{"id": i, "tag": "fast", "dependencies": [need, "nobody"]} for i, need in (("a", "b"), ("b", "a"))]
+    tasks += [{"id": "c", "tag": "reserch"}]
+
+    said = " ".join(map(str, errors(lint(plan(*tasks), TEAM))))
+
+    assert all(words in said for words in ("no task has the id 'nobody'", "a → b → a", "did you mean 'research'"))
+
+
 def test_a_cycle_is_named_along_its_tasks():
     tasks = [{"id": i, "tag": "fast", "dependencies": [need]} for i, need in (("a", "b"), ("b", "c"), ("c", "a"))]
 

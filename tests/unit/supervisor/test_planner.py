@@ -1,5 +1,6 @@
 """From a request to a plan: given, unfolded, or by a model that gets one chance to correct it."""
 
+import json
 from typing import Any
 
 import pytest
@@ -54,6 +55,30 @@ async def test_a_model_gets_one_chance_to_correct_its_plan():
     assert isinstance(again, PlanBrief)
     assert again.draft == BAD
     assert "did you mean 'research'" in again.mistakes[0]
+
+
+async def test_a_model_hears_all_mistakes_of_its_plan_at_once():
+    task = {"id": "a", "description": "find the height of the tower"}
+    draft: dict[str, Any] = {
+        "tasks": [{**task, "tag": "reserch"}, {"id": "b"}, {**task, "id": "c", "tag": "writer", "dependencies": "b"}]
+    }
+    draft["tasks"] += [{**task, "id": "d", "tag": "writer", "dependencies": [need]} for need in ("b", "e")]
+    model = Scripted([reply(json.dumps(draft)), reply(GOOD)])
+
+    await make_plan(request(), TEAM, model)
+
+    again = model.asked[1].brief
+    assert isinstance(again, PlanBrief)
+    said = "\n".join(again.mistakes)
+    wanted = (
+        "tasks.1.description",
+        "tasks.2.dependencies",
+        "did you mean 'research'",
+        "2 tasks have this id",
+        "id 'e'",
+    )
+    assert [words for words in wanted if words not in said] == []
+    assert "no task has the id 'b'" not in said, "task b is there, only broken"
 
 
 @pytest.mark.parametrize("draft", [BAD, "not JSON", '{"tasks": []}'])

@@ -155,6 +155,26 @@ async def test_a_model_role_that_must_fill_a_schema_gives_an_object():
     assert output_of('```json\n{"size": 3}\n```', number) == {"size": 3}
 
 
+@pytest.mark.parametrize("role", ["fixed", "solo"])
+async def test_an_output_that_does_not_fit_its_schema_fails_with_the_place_of_each_mistake(role: str, tmp_path: Path):
+    module = f"fixed_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{module}.py").write_text('def fixed(task, ctx): return {"summary": "tall", "more": [{"size": "3"}]}')
+    roles = team({"name": "fixed", "run": f"{module}:fixed"}, {"name": "solo", "model": "offline"}, folder=tmp_path)
+    sizes = {"type": "array", "items": {"properties": {"size": {"type": "number"}}}}
+    wanted: dict[str, Any] = {"summary": {"type": "string", "enum": ["high"]}}
+    schema = {"type": "object", "properties": wanted, "required": ["summary"]}
+    if role == "fixed":
+        wanted["more"] = sizes  # the offline model cannot fill that
+
+    outcome = await run(Executor(roles, {}), role, expected_output=schema)
+
+    assert outcome.error
+    assert (outcome.status, outcome.error.error_class) == (ResultStatus.FAILED, "bad_output")
+    assert "the output does not fit its schema: " in outcome.error.message
+    assert "is not one of ['high']" in outcome.error.message
+    assert role == "solo" or "more.0.size: '3' is not of type 'number'" in outcome.error.message
+
+
 async def test_a_model_by_task_replaces_that_of_the_role_and_a_missing_key_is_final():
     solo = Executor(team({"name": "solo", "model": "offline"}), {})
 

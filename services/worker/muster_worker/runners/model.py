@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from muster_agent.budget import Meter
 from muster_agent.errors import BadOutput
@@ -39,20 +39,11 @@ class ModelRunner:
 
 
 def output_of(text: str, expected: str | dict[str, Any] | None) -> Output:
-    """The text as it is, or, where the task has a schema, the JSON object in it."""
+    """The text as it is, or, where the task has a schema, the JSON value in it."""
     if not isinstance(expected, dict):
         return text
     bare = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
     try:
-        output: Any = json.loads(bare)
+        return json.loads(bare)
     except ValueError as error:
         raise BadOutput(f"the output is not JSON: {error}: {text[:200]!r}") from None
-    required: list[str] = expected.get("required", [])
-    missing = [name for name in required if name not in _keys(output)]
-    if missing:
-        raise BadOutput(f"the output lacks {', '.join(missing)}")
-    return output
-
-
-def _keys(output: object) -> set[str]:
-    return set(cast("dict[str, Any]", output)) if isinstance(output, dict) else set()

@@ -17,8 +17,11 @@ from muster_bus.connection import Bus
 from muster_client import Client
 from muster_protocol.conflict import ConflictKind
 from muster_protocol.sender import Sender
+from muster_protocol.subjects import STREAMS
 from muster_testing.cluster import provision_when_elected
 from tests.chaos.checker import Checker, Violation
+from tests.chaos.copies import WINDOW_SECONDS, Copies
+from tests.chaos.disks import Disk
 from tests.chaos.doubles import executed_twice
 from tests.chaos.evidence import Evidence, Reader
 from tests.chaos.faults import Faults
@@ -27,6 +30,7 @@ from tests.chaos.processes import ROOT, Processes
 from tests.chaos.traffic import DEADLINE_SECONDS, TAGS, Traffic
 
 LEASE_SECONDS = 1.0
+LAG_STEP_SECONDS, LAG_SECONDS = 0.05, 0.35
 SETTLE_SECONDS = DEADLINE_SECONDS + 15.0  # the last deadline, and time to drain
 TEAM = f"""\
 team: default
@@ -46,14 +50,17 @@ async def chaos(options: argparse.Namespace, folder: Path) -> list[Violation]:
         await processes.start_brokers()
         bus = await _provisioned(processes, options.cluster)
         await processes.start_services()
-        say("started", f"{len(processes.brokers)} broker(s), 2 supervisors, 3 workers, 1 coordinator")
+        say("started", f"{len(processes.brokers)} broker(s), 2 supervisors, 3 workers, 2 coordinators")
+        if not processes.have_disks:
+            say("", f"NO DISK IS FILLED IN THIS RUN: none can be mounted here ({processes.disks[0].why_not})")
         reader = Reader(bus, folder)
-        watching = asyncio.create_task(processes.watch())
-        await disturb(processes, options)
+        watching = [asyncio.create_task(processes.watch()), asyncio.create_task(watch_lag(ledger))]
+        await disturb(processes, bus, options)
         say("traffic", traffic_line(ledger))
         say("faults", faults_line(ledger))
         say("settled", await settle(processes, reader))
-        watching.cancel()
+        for task in watching:
+            task.cancel()
         await processes.stop_services()
         ledger.deaths.extend(death for service in processes.services for death in service.broken())
         return report(ledger, await reader.everything(), reader, folder)
@@ -67,17 +74,31 @@ async def _provisioned(processes: Processes, is_cluster: bool) -> Bus:
     )
     bus = await Bus.connect(processes.url, Sender("tests", "observer"))
     await provision_when_elected(bus, settings, ["default"], TAGS)
+    js = bus.nc.jetstream(timeout=5)
+    config = (await js.stream_info(STREAMS["tasks"])).config
+    config.duplicate_window = WINDOW_SECONDS
+    await js.update_stream(config)
     return bus
 
 
-async def disturb(processes: Processes, options: argparse.Namespace) -> None:
+async def watch_lag(ledger: Ledger) -> None:
+    """Write down when nobody got the processor: then neither did the services."""
+    while True:
+        began = time.time()
+        await asyncio.sleep(LAG_STEP_SECONDS)
+        if time.time() - began > LAG_SECONDS:
+            ledger.lags.append((began, time.time()))
+
+
+async def disturb(processes: Processes, bus: Bus, options: argparse.Namespace) -> None:
     """Requests and faults side by side; chance is drawn from two sources, so that neither changes the other."""
     until = time.monotonic() + options.minutes * 60
     client = await Client.connect(processes.url, name="chaos")
     traffic = Traffic(client, processes.ledger, random.Random(f"{options.seed} traffic"), f"c{options.seed}")
-    faults = Faults(processes, random.Random(f"{options.seed} faults"), LEASE_SECONDS)
+    faults = Faults(processes, bus, random.Random(f"{options.seed} faults"), LEASE_SECONDS)
     async with asyncio.TaskGroup() as both:
         both.create_task(traffic.run(until))
+        both.create_task(Copies(bus, processes.ledger, options.seed).run(until))
         both.create_task(faults.run(until))
     await client.close()
 
@@ -111,7 +132,12 @@ def traffic_line(ledger: Ledger) -> str:
 def faults_line(ledger: Ledger) -> str:
     kinds = ", ".join(f"{count} × {kind}" for kind, count in sorted(Counter(ledger.faults).items()))
     away = sum(end - start for start, end in ledger.away("broker"))
-    return f"{len(ledger.faults)}: {kinds}; a broker was away for {away:.1f} s"
+    lags = sum(end - start for start, end in ledger.lags)
+    slowest = max((found.ready - found.ended for found in ledger.recoveries), default=0.0)
+    return (
+        f"{len(ledger.faults)}: {kinds}; a broker was away for {away:.1f} s, the processor for {lags:.1f} s; "
+        f"after damage to its wires the slowest service was ready in {slowest:.1f} s"
+    )
 
 
 def report(ledger: Ledger, evidence: Evidence, reader: Reader, folder: Path) -> list[Violation]:
@@ -131,6 +157,8 @@ def report(ledger: Ledger, evidence: Evidence, reader: Reader, folder: Path) -> 
     listed = ", ".join(f"{kind} {count}" for kind, count in kinds.items())
     stops, doubles = sum(len(record.stops) for record in twice), executed_twice(evidence, ledger)
     say("conflicts", f"{len(twice)} ({listed}), {stops} told to stop; {doubles} attempts ran twice at one time")
+    ways = Counter(copy.what for copy in ledger.task_copies)
+    say("copies", f"{len(ledger.task_copies)} ({', '.join(f'{count} {way}' for way, count in ways.items())})")
     for reason, count in why_not_done(evidence).most_common(12):
         say("", f"{count:>4} × {reason}")
     dump(violations, reader, folder)
@@ -169,6 +197,7 @@ def main() -> int:
     parser.add_argument("--cluster", action="store_true", help="three brokers that replicate to one another")
     options = parser.parse_args()
     folder = ROOT / ".muster" / "chaos" / f"{options.seed}{'-cluster' if options.cluster else ''}"
+    Disk.unmount_left(folder)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / "team.yaml").write_text(TEAM)

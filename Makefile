@@ -60,7 +60,7 @@ mutate: install
 	@$(RUN)/python -m scripts.mutate $(ARGS)
 
 chaos: install
-	@$(RUN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES)
+	@$(RUN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES) $(if $(CLUSTER),--cluster)
 
 e2e: install
 	@$(RUN)/pytest tests/e2e $(ARGS)

@@ -216,9 +216,9 @@ class Checker:
         for consumer, found in self._evidence.backlogs.items():
             if found is None or found.waiting or found.working:
                 yield Violation("nothing left", "", f"{consumer} has {found}")
-        for stream, count in self._evidence.stored.items():
-            if count:
-                yield Violation("nothing left", "", f"{stream} holds {count} messages")
+        for stream, left in self._evidence.stored.items():
+            if left:
+                yield Violation("nothing left", "", f"{stream} holds {len(left)} messages: {'; '.join(left[:5])}")
 
 
 def _not_in_output(log: Log, table: Mapping[str, str]) -> list[str]:

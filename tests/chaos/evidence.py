@@ -133,7 +133,7 @@ class Evidence:
     errors: list[ErrorReport]
     traces: list[Trace]
     backlogs: dict[str, Backlog | None]
-    stored: dict[str, int]  # messages left in each queue's stream
+    stored: dict[str, list[str]]  # messages left in each queue's stream
     conflicts: list[Conflict] = field(default_factory=list[Conflict])
     stops: list[Stop] = field(default_factory=list[Stop])
     announced: Counter[tuple[str, str, int]] = field(default_factory=Counter[tuple[str, str, int]])  # conflicts
@@ -185,12 +185,17 @@ class Reader:
         return found
 
     async def everything(self) -> Evidence:
-        js = self._bus.nc.jetstream(timeout=5)
-        stored = {name: (await js.stream_info(name)).state.messages for name in ("REQUESTS", "TASKS")}
+        stored = {name: await self._left(f"{name.lower()}.*") for name in ("REQUESTS", "TASKS")}
         conflicts = (await page_of_conflicts(self._bus, MAX_CONFLICTS)).records
         logs, errors, backlogs = await self.logs(), await self.errors(), await self.backlogs()
         stops, announced = await self._stops(), await self._announced()
         return Evidence(logs, errors, self._traces(), backlogs, stored, conflicts, stops, announced)
+
+    async def _left(self, subject: str) -> list[str]:
+        left = await read_subject(self._bus.nc, subject, from_leader=True)
+        return [
+            f"#{raw.sequence} {raw.headers.get(h.MESSAGE_ID, '')} of {raw.time:.3f} on {raw.subject}" for raw in left
+        ]
 
     async def _stops(self) -> list[Stop]:
         """Whom coordinators told to stop; what nobody can read, garbage has put there."""

@@ -146,9 +146,9 @@ def test_started_after_the_answer_is_invented_without_an_answer():
 
 def test_of_two_live_sides_one_may_be_told_to_stop_and_not_both():
     assert list(wrong_stops(evidence(*BESIDE, stops=(stop("w2", 3.0), stop("w2", 4.0))), ledger())) == []
-    assert [
-        key for key, _ in wrong_stops(evidence(*BESIDE, stops=(stop("w2", 3.0), stop("w1", 3.1))), ledger())
-    ] == [KEY]
+    assert [key for key, _ in wrong_stops(evidence(*BESIDE, stops=(stop("w2", 3.0), stop("w1", 3.1))), ledger())] == [
+        KEY
+    ]
 
 
 def test_the_only_live_side_must_not_be_told_to_stop():

@@ -155,8 +155,9 @@ def report(ledger: Ledger, evidence: Evidence, reader: Reader, folder: Path) -> 
     twice = [record for record in evidence.conflicts if ConflictKind.SAME_WORK not in record.kinds]
     kinds = Counter(kind.value for record in twice for kind in record.kinds)
     listed = ", ".join(f"{kind} {count}" for kind, count in kinds.items())
-    stops, doubles = sum(len(record.stops) for record in twice), executed_twice(evidence, ledger)
-    say("conflicts", f"{len(twice)} ({listed}), {stops} told to stop; {doubles} attempts ran twice at one time")
+    stops, (doubles, in_sight) = sum(len(record.stops) for record in twice), executed_twice(evidence, ledger)
+    ran = f"{doubles} attempts ran twice at one time, {in_sight} of them in sight"
+    say("conflicts", f"{len(twice)} ({listed}), {stops} told to stop; {ran}")
     ways = Counter(copy.what for copy in ledger.task_copies)
     say("copies", f"{len(ledger.task_copies)} ({', '.join(f'{count} {way}' for way, count in ways.items())})")
     for reason, count in why_not_done(evidence).most_common(12):

@@ -46,9 +46,10 @@ class Disk:
         """Leave no room for so long."""
         until = asyncio.get_running_loop().time() + seconds
         with (self.folder / "junk").open("ab", buffering=0) as junk:
+            await asyncio.to_thread(_take_all, junk.fileno())
             while asyncio.get_running_loop().time() < until:
-                await asyncio.to_thread(_take_all, junk.fileno())
                 await asyncio.sleep(AGAIN_SECONDS)
+                await asyncio.to_thread(_take_all, junk.fileno())
 
     def free(self) -> None:
         (self.folder / "junk").unlink(missing_ok=True)

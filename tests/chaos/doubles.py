@@ -91,12 +91,11 @@ def invented(evidence: Evidence, ledger: Ledger) -> Iterator[tuple[Key, str]]:
                 yield key, f"is listed as {kind.value}, and nothing shows that: {record.why}"
 
 
-def executed_twice(evidence: Evidence, ledger: Ledger) -> int:
-    """How many attempts were executed twice at the same time, for however short."""
-    return sum(
-        any(min(one.ended, other.ended) > max(one.began, other.began) for one, other in combinations(runs, 2))
-        for runs in executions(evidence, ledger).values()
-    )
+def executed_twice(evidence: Evidence, ledger: Ledger) -> tuple[int, int]:
+    """How many attempts were executed twice at the same time, for however short; and how many must be a conflict."""
+    pairs = [list(combinations(runs, 2)) for runs in executions(evidence, ledger).values()]
+    at_once = [any(min(one.ended, other.ended) > max(one.began, other.began) for one, other in some) for some in pairs]
+    return sum(at_once), sum(any(_shows(*pair, ledger) for pair in some) for some in pairs)
 
 
 def results_of(log: Log | None, task: str, attempt: int) -> list[tuple[float, Result]]:

@@ -46,7 +46,7 @@ def ledger(*outages: Outage) -> Ledger:
 def test_two_executions_beside_each_other_without_a_conflict_are_missed():
     assert [key for key, _ in missed(evidence(*BESIDE), Ledger())] == [KEY]
     assert list(missed(evidence(*BESIDE, conflicts=(conflict(ConflictKind.STARTED_TWICE),)), Ledger())) == []
-    assert executed_twice(evidence(*BESIDE), Ledger()) == 1
+    assert executed_twice(evidence(*BESIDE), Ledger()) == (1, 1)
 
 
 @pytest.mark.parametrize(("overlap", "is_missed"), [(0.9, True), (0.25, True), (0.15, False)])

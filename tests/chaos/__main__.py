@@ -30,6 +30,7 @@ from tests.chaos.processes import ROOT, Processes
 from tests.chaos.traffic import DEADLINE_SECONDS, TAGS, Traffic
 
 LEASE_SECONDS = 1.0
+UNCHANGED_SECONDS = 4.0
 LAG_STEP_SECONDS, LAG_SECONDS = 0.05, 0.35
 SETTLE_SECONDS = DEADLINE_SECONDS + 15.0  # the last deadline, and time to drain
 TEAM = f"""\
@@ -113,10 +114,22 @@ async def settle(processes: Processes, reader: Reader) -> str:
         backlogs = await reader.backlogs()
         is_quiet = all(found is not None and not found.waiting and not found.working for found in backlogs.values())
         if is_quiet and all(id_ in logs and logs[id_].answers for id_ in acked):
-            await asyncio.sleep(2 * LEASE_SECONDS)  # for what still comes unasked: late results, errors
-            return f"after {time.monotonic() - began:.1f} s"
+            said = f"after {time.monotonic() - began:.1f} s"
+            return f"{said}, conflicts after {await judged_within(reader):.1f} s more"
         await asyncio.sleep(0.5)
     return f"not after {SETTLE_SECONDS:g} s"
+
+
+async def judged_within(reader: Reader) -> float:
+    """Wait until the coordinators have judged all that they were behind; also for late results and errors."""
+    began = changed_at = time.monotonic()
+    before = await reader.conflicts()
+    while time.monotonic() - changed_at < UNCHANGED_SECONDS and time.monotonic() - began < SETTLE_SECONDS:
+        await asyncio.sleep(0.5)
+        now = await reader.conflicts()
+        if now != before:
+            before, changed_at = now, time.monotonic()
+    return changed_at - began
 
 
 def traffic_line(ledger: Ledger) -> str:
@@ -182,8 +195,9 @@ def dump(violations: list[Violation], reader: Reader, folder: Path) -> None:
     """The log of every request that broke a rule, one entry a line."""
     for request_id in {violation.request for violation in violations if violation.request}:
         with (folder / f"{request_id}.jsonl").open("w") as file:
-            for raw in reader.raws.get(request_id, []):
-                line = {"sequence": raw.sequence, "time": raw.time, "headers": raw.headers}
+            found = [*reader.raws.get(request_id, []), *reader.beside.get(request_id, [])]
+            for raw in sorted(found, key=lambda raw: raw.time):
+                line = {"stream": raw.stream, "sequence": raw.sequence, "time": raw.time, "headers": raw.headers}
                 file.write(json.dumps({**line, "body": raw.data[:4000].decode(errors="replace")}) + "\n")
 
 

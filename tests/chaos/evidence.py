@@ -152,6 +152,7 @@ class Reader:
         self._last = 0
         self._entries: dict[str, list[Entry]] = defaultdict(list)
         self.raws: dict[str, list[Raw]] = defaultdict(list)
+        self.beside: dict[str, list[Raw]] = defaultdict(list)  # events and orders, read at the end
 
     async def logs(self) -> dict[str, Log]:
         """Every log as it is now; what cannot be read is left out."""
@@ -186,7 +187,7 @@ class Reader:
 
     async def everything(self) -> Evidence:
         stored = {name: await self._left(f"{name.lower()}.*") for name in ("REQUESTS", "TASKS")}
-        conflicts = (await page_of_conflicts(self._bus, MAX_CONFLICTS)).records
+        conflicts = await self.conflicts()
         logs, errors, backlogs = await self.logs(), await self.errors(), await self.backlogs()
         stops, announced = await self._stops(), await self._announced()
         return Evidence(logs, errors, self._traces(), backlogs, stored, conflicts, stops, announced)
@@ -197,10 +198,20 @@ class Reader:
             f"#{raw.sequence} {raw.headers.get(h.MESSAGE_ID, '')} of {raw.time:.3f} on {raw.subject}" for raw in left
         ]
 
+    async def conflicts(self) -> list[Conflict]:
+        return (await page_of_conflicts(self._bus, MAX_CONFLICTS)).records
+
+    async def _beside(self, subject: str) -> list[Raw]:
+        """Events or orders, kept for whoever looks into a violation."""
+        found = await read_subject(self._bus.nc, subject, from_leader=True)
+        for raw in found:
+            self.beside[subjects.last_token(raw.subject)].append(raw)
+        return found
+
     async def _stops(self) -> list[Stop]:
         """Whom coordinators told to stop; what nobody can read, garbage has put there."""
         found: list[Stop] = []
-        for raw in await read_subject(self._bus.nc, "control.*", from_leader=True):
+        for raw in await self._beside("control.*"):
             if raw.headers.get(h.KIND) != Abort.kind:
                 continue
             try:
@@ -217,7 +228,7 @@ class Reader:
     async def _announced(self) -> Counter[tuple[str, str, int]]:
         """How many events there are about each conflict."""
         found: Counter[tuple[str, str, int]] = Counter()
-        for raw in await read_subject(self._bus.nc, "events.*", from_leader=True):
+        for raw in await self._beside("events.*"):
             if raw.headers.get(h.KIND) == ConflictFound.kind:
                 try:
                     event = ConflictFound.read(raw.data)

@@ -27,11 +27,11 @@ from tests.chaos.evidence import Evidence, Reader
 from tests.chaos.faults import Faults
 from tests.chaos.ledger import Ledger, Word
 from tests.chaos.processes import ROOT, Processes
+from tests.chaos.starvation import watch_starvation
 from tests.chaos.traffic import DEADLINE_SECONDS, TAGS, Traffic
 
 LEASE_SECONDS = 1.0
 UNCHANGED_SECONDS = 4.0
-LAG_STEP_SECONDS, LAG_SECONDS = 0.05, 0.35
 SETTLE_SECONDS = DEADLINE_SECONDS + 15.0  # the last deadline, and time to drain
 TEAM = f"""\
 team: default
@@ -55,7 +55,7 @@ async def chaos(options: argparse.Namespace, folder: Path) -> list[Violation]:
         if not processes.have_disks:
             say("", f"NO DISK IS FILLED IN THIS RUN: none can be mounted here ({processes.disks[0].why_not})")
         reader = Reader(bus, folder)
-        watching = [asyncio.create_task(processes.watch()), asyncio.create_task(watch_lag(ledger))]
+        watching = [asyncio.create_task(processes.watch()), asyncio.create_task(watch_starvation(processes, ledger))]
         await disturb(processes, bus, options)
         say("traffic", traffic_line(ledger))
         say("faults", faults_line(ledger))
@@ -80,15 +80,6 @@ async def _provisioned(processes: Processes, is_cluster: bool) -> Bus:
     config.duplicate_window = WINDOW_SECONDS
     await js.update_stream(config)
     return bus
-
-
-async def watch_lag(ledger: Ledger) -> None:
-    """Write down when nobody got the processor: then neither did the services."""
-    while True:
-        began = time.time()
-        await asyncio.sleep(LAG_STEP_SECONDS)
-        if time.time() - began > LAG_SECONDS:
-            ledger.lags.append((began, time.time()))
 
 
 async def disturb(processes: Processes, bus: Bus, options: argparse.Namespace) -> None:
@@ -148,7 +139,7 @@ def faults_line(ledger: Ledger) -> str:
     lags = sum(end - start for start, end in ledger.lags)
     slowest = max((found.ready - found.ended for found in ledger.recoveries), default=0.0)
     return (
-        f"{len(ledger.faults)}: {kinds}; a broker was away for {away:.1f} s, the processor for {lags:.1f} s; "
+        f"{len(ledger.faults)}: {kinds}; a broker was away for {away:.1f} s, some service starved for {lags:.1f} s; "
         f"after damage to its wires the slowest service was ready in {slowest:.1f} s"
     )
 

@@ -1,4 +1,4 @@
-"""The chaos checker's view of damage: who must be ready again when, what is left, and what is asked of damaged requests."""
+"""The chaos checker's view of damage: who must be ready when, what is left, and what is asked of damaged requests."""
 
 import math
 from pathlib import Path

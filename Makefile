@@ -64,7 +64,7 @@ survivors: install
 	@$(RUN)/python -m scripts.survivors $(if $(ARGS),$(ARGS),libs/protocol libs/bus services)
 
 chaos: install
-	@$(RUN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES)
+	@$(RUN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES) $(if $(CLUSTER),--cluster)
 
 e2e: install
 	@$(RUN)/pytest tests/e2e $(ARGS)

@@ -16,6 +16,7 @@ from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull
 from muster_bus.slot_shares import shares
+from muster_protocol.errors import BrokerAway
 from muster_testing import pause, resume, until
 from tests.bus.broker_tools import TAGS, HeldPull, api, consumer, put_task
 from tests.bus.conftest import Pulling
@@ -191,25 +192,34 @@ async def test_a_consumer_that_is_made_later_is_pulled_from(bus: Bus, pulling: P
 
 
 @guards("libs/bus/muster_bus/pull.py", "delivery.lease.drop()  # kept alive without a handler", rule="I1")
-async def test_a_handler_that_raises_frees_its_slot_and_its_message_comes_again(bus: Bus):
-    numbers: dict[bytes, list[int]] = {b"good": [], b"bad": []}
+@guards("libs/bus/muster_bus/pull.py", "if isinstance(error, Retryable):", rule="I1", replace="if False:")
+async def test_a_handler_that_raises_frees_its_slot_and_its_message_comes_again(
+    bus: Bus, caplog: pytest.LogCaptureFixture
+):
+    numbers: dict[bytes, list[int]] = {b"good": [], b"bad": [], b"away": []}
 
     async def handle(delivery: Delivery) -> None:
         numbers[delivery.data].append(delivery.number)
         if delivery.data == b"bad" and delivery.number == 1:
             raise RuntimeError("a bug")
+        if delivery.data == b"away" and delivery.number == 1:
+            raise BrokerAway("no acknowledgement came")
         delivery.lease.ack()
 
     pull = Pull(bus, task_queue(["a"]), 1, 1.0, handle)
     await pull.start()
-    await put_task(bus, "a", "bad")
-    await put_task(bus, "a", "good")
-    await until(lambda: len(numbers[b"bad"]) == 2, "the message comes again", within=60)
+    for text in ("bad", "away", "good"):
+        await put_task(bus, "a", text)
+    await until(lambda: [len(n) for n in numbers.values()] == [1, 2, 2], "the messages come again", within=60)
     await asyncio.gather(*await pull.close())
     assert await pull.close() == []  # the second time nothing is left to do
     pull.stop()
 
     assert (numbers[b"good"][0], numbers[b"bad"][:2]) == (1, [1, 2])
+    assert {record.message.split(": ")[-1]: bool(record.exc_info) for record in caplog.records} == {
+        "a bug": True,
+        "no acknowledgement came": False,  # it says all by itself
+    }
 
 
 async def test_what_is_handed_back_ten_times_is_still_delivered(bus: Bus, pulling: Pulling):

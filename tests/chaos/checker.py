@@ -4,10 +4,13 @@ How faults of our own are taken into account: an answer may be late by lease + 2
 deadline in which a broker or a supervisor was away or had been back for less than a lease (both supervisors may be
 hit one after the other). A task may begin RACE_SECONDS after its result was stored, since nobody can look into the
 log and begin in one instant. (A worker paused in just that instant would be a false alarm: a millisecond in a run.)
+Nobody's messages carry a checksum: what was under way while bytes were changed must be answered, and no more is asked
+of it. Where nobody got the processor for a while, that time counts as a fault, too.
 """
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -15,11 +18,14 @@ from muster_protocol.messages import AnswerStatus, PlanRecorded, Result
 from tests.chaos.doubles import executions, invented, missed
 from tests.chaos.evidence import Evidence, Log
 from tests.chaos.ledger import Ledger, Sent, Word, overlap
+from tests.chaos.stops import not_stopped, wrong_stops
 
 LATE_SECONDS = 2.0
 RACE_SECONDS = 0.25
 SIGN_SECONDS = 3.0  # a worker that runs something says so within this when it is asked
 GIVEN_UP = "without any progress"
+READY_SECONDS = 15.0  # after damage to a connection: half-open ones are noticed within five, and the machine is busy
+DAMAGED_SECONDS = 2.0  # before and after bytes were changed: what was on its way then
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,7 @@ class Checker:
         self._lease = lease_seconds
         self.excused_late = 0
         self.races = 0
+        self._damaged = {sent.id for sent in ledger.sent.values() if self._is_damaged(sent)}
 
     def violations(self) -> list[Violation]:
         found = [violation for sent in self._ledger.sent.values() for violation in self._request(sent)]
@@ -47,12 +54,40 @@ class Checker:
             found.extend(self._log(log))
         found.extend(self._executions())
         found.extend(self._conflicts())
+        found = [violation for violation in found if violation.request not in self._damaged]
+        found.extend(self._answered(self._damaged))
+        found.extend(self._recoveries())
         found.extend(self._garbage())
         found.extend(self._rivals())
         found.extend(self._given_up())
         found.extend(self._queues())
         found.extend(Violation("dead process", "", f"{death.who} {death.text}") for death in self._ledger.deaths)
         return found
+
+    def _is_damaged(self, sent: Sent) -> bool:
+        """Whether bytes that concern it may have been changed."""
+        log = self._evidence.logs.get(sent.id)
+        ended = log.answered_at if log is not None and log.answers else math.inf
+        damages = [(began - DAMAGED_SECONDS, end + DAMAGED_SECONDS) for began, end in self._ledger.damages]
+        return overlap(damages, sent.sent_at, ended) > 0
+
+    def _answered(self, requests: Collection[str]) -> Iterator[Violation]:
+        for request_id in requests:
+            log = self._evidence.logs.get(request_id)
+            if self._ledger.sent[request_id].word is Word.OK and (log is None or not log.answers):
+                yield Violation("I1 one answer", request_id, "acked, and has no answer since bytes were changed")
+
+    def _recoveries(self) -> Iterator[Violation]:
+        """Whatever the wire did, its service is ready again soon; and a disk that was full leaves nothing behind."""
+        for found in self._ledger.recoveries:
+            away = self._ledger.away("broker", padding=self._lease)
+            away += [*self._ledger.away(found.who, padding=self._lease), *self._ledger.starved(padding=self._lease)]
+            if found.ready == math.inf:
+                yield Violation("ready again", "", f"{found.who} was never ready again after {found.what}")
+            elif (took := found.ready - found.ended - overlap(away, found.ended, found.ready)) > READY_SECONDS:
+                yield Violation("ready again", "", f"{found.who} took {took:.1f} s after {found.what}")
+        for text in self._ledger.undrained:
+            yield Violation("full disk", "", text)
 
     def _request(self, sent: Sent) -> Iterator[Violation]:
         log = self._evidence.logs.get(sent.id)
@@ -86,6 +121,7 @@ class Checker:
     def _undisturbed(self, began: float, ended: float) -> float:
         """How much of a time was free of faults that may delay an answer."""
         away = [*self._ledger.away("broker", padding=self._lease), *self._ledger.away("s", padding=self._lease)]
+        away += [*self._ledger.recovering("s"), *self._ledger.starved(padding=self._lease)]
         return max(0.0, ended - began) - overlap(away, began, ended)
 
     def _log(self, log: Log) -> Iterator[Violation]:
@@ -134,11 +170,14 @@ class Checker:
                 self.races += 1
 
     def _conflicts(self) -> Iterator[Violation]:
-        for (request_id, task, attempt), text in (
-            *missed(self._evidence, self._ledger),
-            *invented(self._evidence, self._ledger),
-        ):
-            yield Violation("I6 conflicts", request_id, f"{task} attempt {attempt} {text}")
+        for rule in (missed, invented, wrong_stops, not_stopped):
+            for (request_id, task, attempt), text in rule(self._evidence, self._ledger):
+                yield Violation("I6 conflicts", request_id, f"{task} attempt {attempt} {text}")
+        for record in self._evidence.conflicts:
+            key = (record.request_id, record.task_id, record.attempt)
+            if (count := self._evidence.announced[key]) != 1:
+                text = f"{record.task_id} attempt {record.attempt} has {count} events about its conflict"
+                yield Violation("I6 conflicts", record.request_id, text)
 
     def _garbage(self) -> Iterator[Violation]:
         reports = Counter((report.stream, report.sequence) for report in self._evidence.errors)
@@ -177,9 +216,9 @@ class Checker:
         for consumer, found in self._evidence.backlogs.items():
             if found is None or found.waiting or found.working:
                 yield Violation("nothing left", "", f"{consumer} has {found}")
-        for stream, count in self._evidence.stored.items():
-            if count:
-                yield Violation("nothing left", "", f"{stream} holds {count} messages")
+        for stream, left in self._evidence.stored.items():
+            if left:
+                yield Violation("nothing left", "", f"{stream} holds {len(left)} messages: {'; '.join(left[:5])}")
 
 
 def _not_in_output(log: Log, table: Mapping[str, str]) -> list[str]:

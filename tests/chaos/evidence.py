@@ -1,7 +1,7 @@
 """What the streams and the traces say in the end: read by the checker, and by nobody through the services' own fold."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,9 @@ from muster_protocol.errors import Invalid
 from muster_protocol.fold import Entry
 from muster_protocol.messages import (
     LOG_KINDS,
+    Abort,
     Answer,
+    ConflictFound,
     ErrorReport,
     LogBody,
     PlanRecorded,
@@ -43,6 +45,17 @@ class Trace:
     attempt: int
     time: float
     process: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A side of an attempt was told to stop."""
+
+    key: tuple[str, str, int]  # request, task, attempt
+    worker: str
+    delivery: int
+    message: int
+    at: float
 
 
 @dataclass(slots=True)
@@ -120,8 +133,10 @@ class Evidence:
     errors: list[ErrorReport]
     traces: list[Trace]
     backlogs: dict[str, Backlog | None]
-    stored: dict[str, int]  # messages left in each queue's stream
+    stored: dict[str, list[str]]  # messages left in each queue's stream
     conflicts: list[Conflict] = field(default_factory=list[Conflict])
+    stops: list[Stop] = field(default_factory=list[Stop])
+    announced: Counter[tuple[str, str, int]] = field(default_factory=Counter[tuple[str, str, int]])  # conflicts
 
     @property
     def entries(self) -> int:
@@ -137,6 +152,7 @@ class Reader:
         self._last = 0
         self._entries: dict[str, list[Entry]] = defaultdict(list)
         self.raws: dict[str, list[Raw]] = defaultdict(list)
+        self.beside: dict[str, list[Raw]] = defaultdict(list)  # events and orders, read at the end
 
     async def logs(self) -> dict[str, Log]:
         """Every log as it is now; what cannot be read is left out."""
@@ -170,11 +186,56 @@ class Reader:
         return found
 
     async def everything(self) -> Evidence:
-        js = self._bus.nc.jetstream(timeout=5)
-        stored = {name: (await js.stream_info(name)).state.messages for name in ("REQUESTS", "TASKS")}
-        conflicts = (await page_of_conflicts(self._bus, MAX_CONFLICTS)).records
+        stored = {name: await self._left(f"{name.lower()}.*") for name in ("REQUESTS", "TASKS")}
+        conflicts = await self.conflicts()
         logs, errors, backlogs = await self.logs(), await self.errors(), await self.backlogs()
-        return Evidence(logs, errors, self._traces(), backlogs, stored, conflicts)
+        stops, announced = await self._stops(), await self._announced()
+        return Evidence(logs, errors, self._traces(), backlogs, stored, conflicts, stops, announced)
+
+    async def _left(self, subject: str) -> list[str]:
+        left = await read_subject(self._bus.nc, subject, from_leader=True)
+        return [
+            f"#{raw.sequence} {raw.headers.get(h.MESSAGE_ID, '')} of {raw.time:.3f} on {raw.subject}" for raw in left
+        ]
+
+    async def conflicts(self) -> list[Conflict]:
+        return (await page_of_conflicts(self._bus, MAX_CONFLICTS)).records
+
+    async def _beside(self, subject: str) -> list[Raw]:
+        """Events or orders, kept for whoever looks into a violation."""
+        found = await read_subject(self._bus.nc, subject, from_leader=True)
+        for raw in found:
+            self.beside[subjects.last_token(raw.subject)].append(raw)
+        return found
+
+    async def _stops(self) -> list[Stop]:
+        """Whom coordinators told to stop; what nobody can read, garbage has put there."""
+        found: list[Stop] = []
+        for raw in await self._beside("control.*"):
+            if raw.headers.get(h.KIND) != Abort.kind:
+                continue
+            try:
+                order = Abort.read(raw.data)
+            except Invalid:
+                continue
+            if (side := order.side) is not None:
+                found += [
+                    Stop((order.request_id, task, attempt), side.worker, side.delivery, side.task_sequence, raw.time)
+                    for task, attempt in order.attempts
+                ]
+        return found
+
+    async def _announced(self) -> Counter[tuple[str, str, int]]:
+        """How many events there are about each conflict."""
+        found: Counter[tuple[str, str, int]] = Counter()
+        for raw in await self._beside("events.*"):
+            if raw.headers.get(h.KIND) == ConflictFound.kind:
+                try:
+                    event = ConflictFound.read(raw.data)
+                except Invalid:
+                    continue
+                found[event.request_id, event.task_id, event.attempt] += 1
+        return found
 
     def _traces(self) -> list[Trace]:
         path = self._folder / "trace.jsonl"

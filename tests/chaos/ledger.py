@@ -1,8 +1,11 @@
 """What the runner itself knows: what it sent and whether the broker's word for it came, and what it did to whom."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+UNSENT_SECONDS = 1.0  # what a process says in the background is with the broker by then
 
 
 class Word(StrEnum):
@@ -49,6 +52,26 @@ class Rivals:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskCopy:
+    """A second message of an attempt, stored by hand."""
+
+    key: tuple[str, str, int]  # request, task, attempt
+    what: str
+    sequence: int
+    stored_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """A service whose connection was damaged, and when it was ready again: infinite if it was not while we looked."""
+
+    who: str
+    what: str
+    ended: float
+    ready: float
+
+
+@dataclass(frozen=True, slots=True)
 class Outage:
     """A time in which somebody could not do its work because of us."""
 
@@ -80,6 +103,12 @@ class Ledger:
     litter: list[Litter] = field(default_factory=list[Litter])
     outages: list[Outage] = field(default_factory=list[Outage])
     deaths: list[Death] = field(default_factory=list[Death])
+    names: dict[int, str] = field(default_factory=dict[int, str])  # of each process: the instance that it was
+    task_copies: list[TaskCopy] = field(default_factory=list[TaskCopy])
+    recoveries: list[Recovery] = field(default_factory=list[Recovery])
+    damages: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])  # when bytes were changed
+    lags: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])  # when nobody got the processor
+    undrained: list[str] = field(default_factory=list[str])  # what a broker with a full disk left behind
     faults: list[str] = field(default_factory=list[str])
 
     def away(self, who: str, *, padding: float = 0.0, process: int = 0) -> list[tuple[float, float]]:
@@ -88,6 +117,39 @@ class Ledger:
             (outage.began, outage.ended + padding)
             for outage in self.outages
             if outage.who.startswith(who) and process in (0, outage.process)
+        ]
+
+    def all_away(self, who: str, *, padding: float = 0.0) -> list[tuple[float, float]]:
+        """When all of a service were away: of those whose names begin so, each one."""
+        names = sorted({outage.who for outage in self.outages if outage.who.startswith(who)} | self.members(who))
+        common = [(-math.inf, math.inf)]
+        for name in names:
+            own = self.away(name, padding=padding)
+            common = [
+                (max(start, began), min(end, ended))
+                for start, end in common
+                for began, ended in own
+                if max(start, began) < min(end, ended)
+            ]
+        return common if names else []
+
+    def members(self, who: str) -> set[str]:
+        """The services whose names begin so, without what was added to the name of a renamed process."""
+        return {name.split("-")[0] for name in self.names.values() if name.startswith(who)}
+
+    def recovering(self, who: str) -> list[tuple[float, float]]:
+        """When one whose wires were whole again was not ready yet."""
+        return [(found.ended, found.ready) for found in self.recoveries if found.who.startswith(who)]
+
+    def starved(self, *, padding: float = 0.0) -> list[tuple[float, float]]:
+        return [(began, ended + padding) for began, ended in self.lags]
+
+    def deaths_of(self, who: str) -> list[tuple[float, float]]:
+        """When those whose names begin so were killed, and a moment before: what they had not sent went with them."""
+        return [
+            (outage.began - UNSENT_SECONDS, outage.began + UNSENT_SECONDS)
+            for outage in self.outages
+            if outage.is_death and outage.who.startswith(who)
         ]
 
 

@@ -1,15 +1,18 @@
 """The processes: brokers and services that are killed, paused, stopped and started again."""
 
 import asyncio
+import itertools
+import os
 import signal
 import subprocess
 import time
 from pathlib import Path
 
-from muster_bus.broker.embedded import Server, free_port
+from muster_bus.broker.embedded import Server, is_free
 from muster_testing.cluster import Cluster
 from muster_testing.proxy import Proxy
 from muster_testing.services import command, environment
+from tests.chaos.disks import Disk
 from tests.chaos.ledger import Death, Ledger, Outage
 
 ROOT = Path(__file__).parent.parent.parent
@@ -18,21 +21,28 @@ GRACE_SECONDS = 6.0
 STOP_SECONDS = GRACE_SECONDS + 12.0  # the stop's own limits: service, connection and exporter
 WATCH_SECONDS = 0.05
 BROKEN = ("Traceback (most recent call last)", "was never awaited", "was never retrieved")
-CUT_OFF = "w3"  # the worker that can be cut off from the brokers
+PORTS = range(18_000, 30_000)  # the system gives none of these away while a service is down
+DISK_BYTES = 512 * 1024 * 1024  # what a run stores is a tenth of it
 TAIL = 1500  # characters of a dead service's log that are shown
+SERVICES = {"s": "supervisor", "w": "worker", "c": "coordinator"}  # by the first letter of a name
+# A run begins somewhere else than the one beside it.
+_PORTS = itertools.islice(itertools.cycle(PORTS), os.getpid() % len(PORTS), None)
 
 
 class Process:
     """One service, under whatever process it has now."""
 
-    def __init__(
-        self, name: str, service: str, options: tuple[str, ...], folder: Path, url: str, ledger: Ledger
-    ) -> None:
+    def __init__(self, name: str, options: tuple[str, ...], folder: Path, wires: list[Proxy], ledger: Ledger) -> None:
         self.name = name
-        self.service = service
+        self.service = SERVICES[name[0]]
         self.is_busy = False  # a fault has it
-        self._options = options
-        self._environment = environment(folder, url, GRACE_SECONDS)
+        self.is_damaged = False  # another has its wires, one to each broker
+        self.wires = wires
+        self.port = next(port for port in _PORTS if is_free(port))  # of its probes
+        self._options = (*options, "--port", str(self.port)) if self.service == "coordinator" else options
+        self._environment = environment(folder, ",".join(wire.url for wire in wires), GRACE_SECONDS)
+        if self.service != "coordinator":
+            self._environment["MUSTER_HEALTH_PORT"] = str(self.port)
         self._ledger = ledger
         self._process: subprocess.Popen[bytes] | None = None
         self._is_meant_to_run = False
@@ -70,6 +80,7 @@ class Process:
                 stderr=output,
                 env=self._environment,
             )
+        self._ledger.names[self._process.pid] = instance
         self._is_meant_to_run = True
 
     def kill(self) -> None:
@@ -132,38 +143,35 @@ class Processes:
         self._folder = folder
         self.cluster = Cluster(folder / "brokers") if is_cluster else None
         self.brokers = self.cluster.servers if self.cluster else [Server(folder / "broker")]
+        self.disks = [Disk(broker.folder / "jetstream") for broker in self.brokers]
         self.services: list[Process] = []
-        self.wires: list[Proxy] = []  # what the worker `w3` is connected through, one to each broker
-        self.is_cut = False
 
     @property
     def url(self) -> str:
         return ",".join(server.url for server in self.brokers)
 
-    def _process(self, name: str, service: str, *options: str) -> Process:
-        url = ",".join(wire.url for wire in self.wires) if name == CUT_OFF else self.url
-        return Process(name, service, options, self._folder, url, self.ledger)
-
-    async def cut(self) -> None:
-        """Take the wires of one worker away, while it goes on."""
-        self.is_cut = True
-        await asyncio.gather(*(wire.close() for wire in self.wires))
-
-    async def mend(self) -> None:
-        await asyncio.gather(*(wire.open() for wire in self.wires))
-        self.is_cut = False
+    @property
+    def have_disks(self) -> bool:
+        return all(disk.is_mounted for disk in self.disks)
 
     async def start_brokers(self) -> None:
         """They find their ports; only then the commands of the services are known."""
+        for disk in self.disks:
+            disk.mount(DISK_BYTES)
         await asyncio.gather(*(server.start() for server in self.brokers))
-        self.wires = [Proxy(server.port) for server in self.brokers]
-        await self.mend()
         team = ("--team", str(self._folder / "team.yaml"))
-        self.services = [
-            *(self._process(f"s{n}", "supervisor", *team) for n in (1, 2)),
-            *(self._process(f"w{n}", "worker", *team, "--slots", str(4 * n)) for n in (1, 2, 3)),
-            self._process("c1", "coordinator", "--port", str(free_port())),
-        ]
+        options: dict[str, tuple[str, ...]] = {
+            **dict.fromkeys(("s1", "s2"), team),
+            **{f"w{n}": (*team, "--slots", str(4 * n)) for n in (1, 2, 3)},
+            **dict.fromkeys(("c1", "c2"), ()),
+        }
+        self.services = [await self._process(name, given) for name, given in options.items()]
+
+    async def _process(self, name: str, options: tuple[str, ...]) -> Process:
+        """A service that reaches each broker through a proxy of its own."""
+        wires = [Proxy(server.port) for server in self.brokers]
+        await asyncio.gather(*(wire.open() for wire in wires))
+        return Process(name, options, self._folder, wires, self.ledger)
 
     async def start_services(self) -> None:
         await asyncio.gather(*(service.start() for service in self.services if not service.is_running))
@@ -185,8 +193,10 @@ class Processes:
         for service in self.services:
             service.signal(signal.SIGCONT)
             service.kill()
-        await self.cut()
+        await asyncio.gather(*(wire.close() for service in self.services for wire in service.wires))
         await asyncio.gather(*(server.stop() for server in self.brokers))
+        for disk in self.disks:
+            disk.unmount()
 
     def was_away(self, who: str, began: float, process: int = 0, *, is_death: bool = False) -> None:
         self.ledger.outages.append(Outage(who, began, time.time(), process, is_death))

@@ -16,6 +16,7 @@ INTERVAL_SECONDS = (0.05, 0.6)
 DEADLINE_SECONDS = 30.0  # of the team, where a request says nothing
 SHORT_DEADLINE_SECONDS = (0.5, 6.0)
 LONG_SECONDS = 12.0  # a task that outlasts several supervisors which are killed in a loop
+OUTLASTING_SECONDS = (2.0, 6.0)  # tasks that outlast a worker's pause past its ack wait, so that two run them
 TWICE_SECONDS = 1.0  # between two messages with one id, at most
 LARGE = 600_000  # bytes: travels by reference
 WORD_SECONDS = 20.0  # a publish without a word after this long is given up as unknown
@@ -153,6 +154,8 @@ def _a_task(chance: random.Random, number: int) -> dict[str, Any]:
         orders["output"] = "x" * LARGE
     elif kind < 0.12:
         orders["sleep"] = LONG_SECONDS
+    elif kind < 0.18:
+        orders["sleep"] = round(chance.uniform(*OUTLASTING_SECONDS), 3)
     earlier = [f"t{n}" for n in range(number)]
     wanted = min(number, chance.choice([0, 0, 1, 1, 2, 3]))
     task: dict[str, Any] = {

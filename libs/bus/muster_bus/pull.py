@@ -37,6 +37,7 @@ from muster_bus.broker.queues import Queue
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, LeaseKeeper
 from muster_bus.slot_shares import shares
+from muster_protocol.errors import Retryable
 
 log = logging.getLogger("muster.bus")
 
@@ -254,9 +255,12 @@ class Pull:
     def _freed(self, consumer: int, delivery: Delivery, task: asyncio.Task[None]) -> None:
         self.running.discard(task)
         self._held[consumer] -= 1
-        if not task.cancelled() and task.exception() is not None:
-            failed = "%s #%d: handling it failed, it will be delivered again"
-            log.error(failed, delivery.subject, delivery.sequence, exc_info=task.exception())
+        error = None if task.cancelled() else task.exception()
+        failed = "%s #%d: handling it failed, it will be delivered again: %s"
+        if isinstance(error, Retryable):
+            log.warning(failed, delivery.subject, delivery.sequence, error)
+        elif error is not None:  # a bug
+            log.error(failed, delivery.subject, delivery.sequence, error, exc_info=error)
         self._wake.set()
 
     async def _run(self, delivery: Delivery) -> None:

@@ -55,7 +55,9 @@ async def read_subject(
             return found
         except (TimeoutError, NatsError, _Unavailable) as error:
             reason = str(error) or "no answer in time"
-            await asyncio.sleep(PAUSE_SECONDS)
+        except (ValueError, KeyError) as error:  # bytes were changed on the way
+            reason = f"its answer cannot be read: {error!r:.200}"
+        await asyncio.sleep(PAUSE_SECONDS)
     raise BrokerAway(f"{stream} could not be read: {reason}")
 
 

@@ -37,9 +37,10 @@ class Contest(Muster):
         """A request of one task."""
         return await self.submit([{"id": "t", "orders": orders}])
 
-    async def task_message(self) -> Raw:
-        """The one task message that is stored."""
-        (message,) = await self.bus.read(subjects.tasks("scripted"), from_leader=True)
+    async def task_message(self, message_id: str = "") -> Raw:
+        """The one task message that is stored, or the one that has this id."""
+        stored = await self.bus.read(subjects.tasks("scripted"), from_leader=True)
+        (message,) = [raw for raw in stored if raw.headers["Nats-Msg-Id"] == message_id or not message_id]
         return message
 
     async def copy(self, message: Raw, message_id: str | None = None) -> int:
@@ -49,6 +50,10 @@ class Contest(Muster):
         stored = await self.bus.publisher.store(message.subject, message.data, headers, give_up_after=5)
         assert not stored.is_duplicate
         return stored.sequence
+
+    def hold(self, name: str) -> None:
+        """Take a signal back: who waits for it from now on waits until it is given again."""
+        (self.folder / name).unlink()
 
     async def until_running(self, request_id: str, count: int = 1) -> list[int]:
         """Wait until the task was begun so often; the processes that did, in order."""
@@ -71,6 +76,10 @@ class Contest(Muster):
                 return found[0]
             assert time.monotonic() < limit, f"no such conflict: {found}"
             await asyncio.sleep(0.02)
+
+    async def found(self, request_id: str) -> list[Conflict]:
+        """All conflicts of a request that are listed now."""
+        return await conflicts_of(self.bus, request_id)
 
     async def aborts(self, request_id: str) -> list[Abort]:
         """Those that name a side."""

@@ -13,6 +13,7 @@ from muster_bus.read_stream import Raw
 from muster_protocol import subjects
 from muster_protocol.conflict import Conflict, Ended, Side
 from muster_protocol.messages import Abort, Answer, ConflictFound
+from muster_testing.waiting import until_asked
 from tests.harness import TEAM, Muster
 
 WITHIN = 20.0
@@ -91,6 +92,9 @@ class Contest(Muster):
         stored = await self.bus.read(subjects.events(request_id), from_leader=True)
         return [ConflictFound.read(raw.data) for raw in stored if raw.headers["kind"] == ConflictFound.kind]
 
+    async def _has_event(self, request_id: str) -> bool:
+        return bool(await self.published(request_id))
+
     async def until_quiet(self) -> None:
         """Wait until no task is left; then everything has been refused, stopped or done."""
         await self.until_settled(subjects.tasks("scripted"), WITHIN)
@@ -101,11 +105,26 @@ class Contest(Muster):
         assert answer.status == "done"
         assert len(found.stops) == 1
         assert {abort.side for abort in await self.aborts(request_id)} == set(found.stops)
+        await until_asked(lambda: self._has_event(request_id), "the event of the conflict")
         assert len(await self.published(request_id)) == 1
         state = await self.state(request_id)
         assert state.tasks["t"].result is not None
         assert state.uncounted == len(await self.results(request_id)) - 1
         return found
+
+
+async def start_two(team: Contest, *, coordinators: tuple[str, ...] = ("c1",)) -> str:
+    """A request whose task runs at w1, which has no other slot, so that a copy goes to w2."""
+    await asyncio.gather(
+        team.start("supervisor", "s1"),
+        team.start("worker", "w1", "--slots", "1"),
+        *(team.start("coordinator", name) for name in coordinators),
+    )
+    request_id = await team.ask_one(until="go")
+    await team.until_running(request_id)
+    await team.until_logged("w1", "→ task")
+    await team.start("worker", "w2")
+    return request_id
 
 
 def unended(record: Conflict) -> list[Side]:

@@ -1,6 +1,5 @@
 """I6: a second message of an attempt, wherever and whenever it comes, is one conflict, and one result counts."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from muster_protocol.headers import headers_of
 from muster_protocol.messages import Started
 from muster_protocol.sender import Origin, Sender
 from muster_testing.waiting import until_asked
-from tests.flow.conflict_tools import WITHIN, Contest, contest, endings
+from tests.flow.conflict_tools import WITHIN, Contest, contest, endings, start_two
 from tests.guards import guards
 
 BOTH = ["dispatched_twice", "started_twice"]
@@ -23,20 +22,6 @@ BOTH = ["dispatched_twice", "started_twice"]
 async def team(tmp_path: Path) -> AsyncGenerator[Contest]:
     async with contest(tmp_path) as running:
         yield running
-
-
-async def start_two(team: Contest, *, coordinators: tuple[str, ...] = ("c1",)) -> str:
-    """A request whose task runs at w1, which has no other slot, so that a copy goes to w2."""
-    await asyncio.gather(
-        team.start("supervisor", "s1"),
-        team.start("worker", "w1", "--slots", "1"),
-        *(team.start("coordinator", name) for name in coordinators),
-    )
-    request_id = await team.ask_one(until="go")
-    await team.until_running(request_id)
-    await team.until_logged("w1", "→ task")
-    await team.start("worker", "w2")
-    return request_id
 
 
 @guards(

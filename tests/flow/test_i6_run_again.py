@@ -1,6 +1,5 @@
-"""I6: a copy of a task that is done, which nobody could refuse, runs again: it alone is stopped, and nothing changes."""
+"""I6: a copy of a done task that no worker could refuse runs again: it alone is stopped, and nothing changes."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
 

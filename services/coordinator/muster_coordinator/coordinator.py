@@ -174,4 +174,6 @@ class Coordinator:
             return False
         while self.observer.same_work:
             self._resolver.add(self.observer.same_work.pop())
+        while self.observer.announced:
+            self._resolver.on_event(*self.observer.announced.popitem())
         return await self._resolver.load() or await self._resolver.resolve_next()

@@ -88,6 +88,14 @@ class Contest(Muster):
         found = [Abort.read(raw.data) for raw in stored if raw.headers["kind"] == Abort.kind]
         return [abort for abort in found if abort.side is not None]
 
+    async def seconds_to_abort(self, request_id: str, loser: str) -> float:
+        """From the storing of a worker's start to that of the abort that names it, by the broker's clock."""
+        events = await self.bus.read(subjects.events(request_id), from_leader=True)
+        orders = await self.bus.read(subjects.control(request_id), from_leader=True)
+        started = [raw.time for raw in events if (raw.headers["kind"], raw.headers.get("worker")) == ("started", loser)]
+        told = [raw.time for raw in orders if raw.headers["kind"] == Abort.kind and loser in raw.data.decode()]
+        return min(told) - min(started)
+
     async def published(self, request_id: str) -> list[ConflictFound]:
         stored = await self.bus.read(subjects.events(request_id), from_leader=True)
         return [ConflictFound.read(raw.data) for raw in stored if raw.headers["kind"] == ConflictFound.kind]

@@ -104,6 +104,7 @@ class Coordinator:
             self.observer.has_work.set()
 
     def _on_worker_card(self, worker: str) -> None:
+        self.observer.evidence.see_worker(worker)
         self._resolver.on_worker_card(worker)
         if self.observer.evidence.suspects:
             self.observer.has_work.set()

@@ -12,7 +12,7 @@ from muster_bus.buckets.conflicts import conflicts_of
 from muster_bus.read_stream import Raw
 from muster_protocol import subjects
 from muster_protocol.conflict import Conflict, Ended, Side
-from muster_protocol.messages import Abort, Answer, ConflictFound
+from muster_protocol.messages import Abort, Answer, ConflictFound, Started
 from muster_testing.waiting import until_asked
 from tests.harness import TEAM, Muster
 
@@ -88,13 +88,15 @@ class Contest(Muster):
         found = [Abort.read(raw.data) for raw in stored if raw.headers["kind"] == Abort.kind]
         return [abort for abort in found if abort.side is not None]
 
-    async def seconds_to_abort(self, request_id: str, loser: str) -> float:
-        """From the storing of a worker's start to that of the abort that names it, by the broker's clock."""
+    async def seconds_to_abort(self, request_id: str, loser: str, rival: str = "") -> float:
+        """From what a side says first, after its rival has started, until the abort that names it: stored times."""
         events = await self.bus.read(subjects.events(request_id), from_leader=True)
         orders = await self.bus.read(subjects.control(request_id), from_leader=True)
-        started = [raw.time for raw in events if (raw.headers["kind"], raw.headers.get("worker")) == ("started", loser)]
-        told = [raw.time for raw in orders if raw.headers["kind"] == Abort.kind and loser in raw.data.decode()]
-        return min(told) - min(started)
+        started = [(raw.headers.get("worker"), raw.time) for raw in events if raw.headers["kind"] == Started.kind]
+        since = min((at for worker, at in started if worker == rival), default=0.0)
+        evidence_at = min(at for worker, at in started if worker == loser and at >= since)
+        aborts = [(Abort.read(raw.data), raw.time) for raw in orders if raw.headers["kind"] == Abort.kind]
+        return min(at for abort, at in aborts if abort.side and abort.side.worker == loser) - evidence_at
 
     async def published(self, request_id: str) -> list[ConflictFound]:
         stored = await self.bus.read(subjects.events(request_id), from_leader=True)
@@ -121,14 +123,14 @@ class Contest(Muster):
         return found
 
 
-async def start_two(team: Contest, *, coordinators: tuple[str, ...] = ("c1",)) -> str:
-    """A request whose task runs at w1, which has no other slot, so that a copy goes to w2."""
+async def start_two(team: Contest, *more: dict[str, Any], coordinators: tuple[str, ...] = ("c1",)) -> str:
+    """A request whose task `t` runs at w1, which has no other slot, so that a copy goes to w2."""
     await asyncio.gather(
         team.start("supervisor", "s1"),
         team.start("worker", "w1", "--slots", "1"),
         *(team.start("coordinator", name) for name in coordinators),
     )
-    request_id = await team.ask_one(until="go")
+    request_id = await team.submit([{"id": "t", "orders": {"until": "go"}}, *more])
     await team.until_running(request_id)
     await team.until_logged("w1", "→ task")
     await team.start("worker", "w2")

@@ -1,5 +1,6 @@
 """I6: the evidence is there: a start that could not be stored is stored later, and what a loser spent is counted."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
@@ -83,8 +84,10 @@ async def test_what_the_loser_had_spent_on_its_model_is_in_the_conflict_and_in_t
         running_messages_server(*_turns()) as winners,
         running_messages_server(*_turns()) as losers,
     ):
-        await team.start("supervisor", "s1")
-        await team.start("worker", "w1", "--slots", "1", env=winners.environment)
+        await asyncio.gather(
+            team.start("supervisor", "s1"),
+            team.start("worker", "w1", "--slots", "1", env=winners.environment),
+        )
         request_id = await team.submit([{"id": "t", "description": "add 1 and 1"}])
         await team.until(lambda: len(winners.requests) == 2, "the first worker waits for its last turn")
         await team.start("worker", "w2", env=losers.environment)

@@ -8,7 +8,7 @@ import pytest
 from muster_bus.read_stream import Raw
 from muster_protocol.conflict import Conflict, ConflictKind, Ended
 from muster_testing.waiting import until_asked
-from tests.flow.conflict_tools import Contest, contest, is_over
+from tests.flow.conflict_tools import Contest, contest, is_over, start_two
 from tests.guards import guards
 
 AHEAD_SECONDS = 30.0  # as if it had been reserved only now: then no worker looks it up
@@ -97,3 +97,25 @@ async def test_a_copy_that_runs_after_its_success_is_stopped_before_the_answer(t
     assert (answer.status, answer.conflicts) == ("done", 1)
     superseded = (await team.state(request_id)).tasks["t"].superseded
     assert [(result.worker, result.status) for result in superseded] == [(found.stops[0].worker, "cancelled")]
+
+
+@guards(
+    "services/coordinator/muster_coordinator/conflicts/judge.py",
+    "untaken = [side for side in record.sides if not side.worker]",
+    rule="I6",
+    replace="untaken: list[Side] = []",
+    seconds=60,
+)
+async def test_a_copy_is_resolved_although_the_start_of_the_first_is_no_longer_stored(team: Contest):
+    request_id = await start_two(team, coordinators=())
+    await team.bus.nc.jetstream(timeout=5).purge_stream("EVENTS")  # as if many thousand others had come since
+    await team.start("coordinator", "c1")
+    await team.copy(await team.task_message())
+
+    found = await team.conflict(request_id, lambda record: bool(record.stops))
+    await team.until(lambda: "stopped: " in team.service_log("w1") + team.service_log("w2"), "one has stopped")
+    team.release("go")
+    await team.resolved(request_id, await team.answer(request_id))
+
+    assert len(found.stops) == 1
+    assert team.executions(request_id) == {"t": 2}

@@ -12,7 +12,8 @@ from muster_bus.buckets.conflicts import conflicts_of
 from muster_bus.read_stream import Raw
 from muster_protocol import subjects
 from muster_protocol.conflict import Conflict, Ended, Side
-from muster_protocol.messages import Abort, Answer, ConflictFound
+from muster_protocol.messages import Abort, Answer, ConflictFound, Started
+from muster_testing.waiting import until_asked
 from tests.harness import TEAM, Muster
 
 WITHIN = 20.0
@@ -37,9 +38,10 @@ class Contest(Muster):
         """A request of one task."""
         return await self.submit([{"id": "t", "orders": orders}])
 
-    async def task_message(self) -> Raw:
-        """The one task message that is stored."""
-        (message,) = await self.bus.read(subjects.tasks("scripted"), from_leader=True)
+    async def task_message(self, message_id: str = "") -> Raw:
+        """The one task message that is stored, or the one that has this id."""
+        stored = await self.bus.read(subjects.tasks("scripted"), from_leader=True)
+        (message,) = [raw for raw in stored if raw.headers["Nats-Msg-Id"] == message_id or not message_id]
         return message
 
     async def copy(self, message: Raw, message_id: str | None = None) -> int:
@@ -49,6 +51,10 @@ class Contest(Muster):
         stored = await self.bus.publisher.store(message.subject, message.data, headers, give_up_after=5)
         assert not stored.is_duplicate
         return stored.sequence
+
+    def hold(self, name: str) -> None:
+        """Take a signal back: who waits for it from now on waits until it is given again."""
+        (self.folder / name).unlink()
 
     async def until_running(self, request_id: str, count: int = 1) -> list[int]:
         """Wait until the task was begun so often; the processes that did, in order."""
@@ -72,15 +78,32 @@ class Contest(Muster):
             assert time.monotonic() < limit, f"no such conflict: {found}"
             await asyncio.sleep(0.02)
 
+    async def found(self, request_id: str) -> list[Conflict]:
+        """All conflicts of a request that are listed now."""
+        return await conflicts_of(self.bus, request_id)
+
     async def aborts(self, request_id: str) -> list[Abort]:
         """Those that name a side."""
         stored = await self.bus.read(subjects.control(request_id), from_leader=True)
         found = [Abort.read(raw.data) for raw in stored if raw.headers["kind"] == Abort.kind]
         return [abort for abort in found if abort.side is not None]
 
+    async def seconds_to_abort(self, request_id: str, loser: str, rival: str = "") -> float:
+        """From what a side says first, after its rival has started, until the abort that names it: stored times."""
+        events = await self.bus.read(subjects.events(request_id), from_leader=True)
+        orders = await self.bus.read(subjects.control(request_id), from_leader=True)
+        started = [(raw.headers.get("worker"), raw.time) for raw in events if raw.headers["kind"] == Started.kind]
+        since = min((at for worker, at in started if worker == rival), default=0.0)
+        evidence_at = min(at for worker, at in started if worker == loser and at >= since)
+        aborts = [(Abort.read(raw.data), raw.time) for raw in orders if raw.headers["kind"] == Abort.kind]
+        return min(at for abort, at in aborts if abort.side and abort.side.worker == loser) - evidence_at
+
     async def published(self, request_id: str) -> list[ConflictFound]:
         stored = await self.bus.read(subjects.events(request_id), from_leader=True)
         return [ConflictFound.read(raw.data) for raw in stored if raw.headers["kind"] == ConflictFound.kind]
+
+    async def _has_event(self, request_id: str) -> bool:
+        return bool(await self.published(request_id))
 
     async def until_quiet(self) -> None:
         """Wait until no task is left; then everything has been refused, stopped or done."""
@@ -92,11 +115,26 @@ class Contest(Muster):
         assert answer.status == "done"
         assert len(found.stops) == 1
         assert {abort.side for abort in await self.aborts(request_id)} == set(found.stops)
+        await until_asked(lambda: self._has_event(request_id), "the event of the conflict")
         assert len(await self.published(request_id)) == 1
         state = await self.state(request_id)
         assert state.tasks["t"].result is not None
         assert state.uncounted == len(await self.results(request_id)) - 1
         return found
+
+
+async def start_two(team: Contest, *more: dict[str, Any], coordinators: tuple[str, ...] = ("c1",)) -> str:
+    """A request whose task `t` runs at w1, which has no other slot, so that a copy goes to w2."""
+    await asyncio.gather(
+        team.start("supervisor", "s1"),
+        team.start("worker", "w1", "--slots", "1"),
+        *(team.start("coordinator", name) for name in coordinators),
+    )
+    request_id = await team.submit([{"id": "t", "orders": {"until": "go"}}, *more])
+    await team.until_running(request_id)
+    await team.until_logged("w1", "→ task")
+    await team.start("worker", "w2")
+    return request_id
 
 
 def unended(record: Conflict) -> list[Side]:
@@ -115,9 +153,9 @@ def endings(record: Conflict) -> dict[str, Ended | None]:
 
 
 @asynccontextmanager
-async def contest(folder: Path, *, duplicates_seconds: float = 120.0) -> AsyncGenerator[Contest]:
+async def contest(folder: Path, *, duplicates_seconds: float = 120.0, team: str = TEAM % 32) -> AsyncGenerator[Contest]:
     """A broker for the team of scripted roles, and no service yet."""
-    (folder / "team.yaml").write_text(TEAM % 32)
+    (folder / "team.yaml").write_text(team)
     async with Contest.provisioned(folder / "team.yaml", folder, lease_seconds=1.0) as running:
         if duplicates_seconds != 120.0:
             js = running.bus.nc.jetstream(timeout=5)

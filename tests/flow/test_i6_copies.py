@@ -1,6 +1,5 @@
 """I6: a second message of an attempt, wherever and whenever it comes, is one conflict, and one result counts."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -8,12 +7,12 @@ import pytest
 
 from muster_bus.publish import Stored
 from muster_protocol import subjects
-from muster_protocol.conflict import Ended
+from muster_protocol.conflict import ConflictKind, Ended
 from muster_protocol.headers import headers_of
 from muster_protocol.messages import Started
 from muster_protocol.sender import Origin, Sender
 from muster_testing.waiting import until_asked
-from tests.flow.conflict_tools import WITHIN, Contest, contest, endings
+from tests.flow.conflict_tools import WITHIN, Contest, contest, endings, start_two
 from tests.guards import guards
 
 BOTH = ["dispatched_twice", "started_twice"]
@@ -23,20 +22,6 @@ BOTH = ["dispatched_twice", "started_twice"]
 async def team(tmp_path: Path) -> AsyncGenerator[Contest]:
     async with contest(tmp_path) as running:
         yield running
-
-
-async def start_two(team: Contest, *, coordinators: tuple[str, ...] = ("c1",)) -> str:
-    """A request whose task runs at w1, which has no other slot, so that a copy goes to w2."""
-    await asyncio.gather(
-        team.start("supervisor", "s1"),
-        team.start("worker", "w1", "--slots", "1"),
-        *(team.start("coordinator", name) for name in coordinators),
-    )
-    request_id = await team.ask_one(until="go")
-    await team.until_running(request_id)
-    await team.until_logged("w1", "→ task")
-    await team.start("worker", "w2")
-    return request_id
 
 
 @guards(
@@ -75,6 +60,7 @@ async def test_a_copy_that_reaches_another_worker_is_stopped_and_the_first_finis
 
     assert list(found.kinds) == BOTH
     assert endings(found) == {"w1": Ended.FINISHED, "w2": Ended.STOPPED}
+    assert await team.seconds_to_abort(request_id, "w2") < 1.0
     assert [(stop.worker, stop.task_sequence) for stop in found.stops] == [("w2", copy)]
     assert (await team.state(request_id)).tasks["t"].superseded[0].worker == "w2"
 
@@ -148,6 +134,62 @@ async def test_a_broker_that_forgot_an_id_in_a_restart_gives_one_conflict(team: 
 
     assert list(found.kinds) == ["dispatched_twice"]
     assert team.executions(request_id) == {"t": 1}
+
+
+async def test_a_broker_that_forgot_an_id_while_the_request_is_open_gives_one_conflict(team: Contest):
+    await team.start_all("w1")
+    then = {"id": "u", "dependencies": ["t"], "orders": {"until": "two"}}
+    request_id = await team.submit([{"id": "t", "orders": {"until": "go"}}, then])
+    await team.until_running(request_id)
+    message = await team.task_message()
+    team.release("go")
+    await team.until_running(request_id, 2)
+    await team.until_gone(message.subject, message.sequence)
+    team.broker.kill()
+    await team.broker.start()
+    await team.bus.connected.wait()
+
+    await team.copy(message, f"{request_id}.t.1")
+    found = await team.conflict(request_id)
+    team.release("two")
+    answer = await team.answer(request_id)
+
+    assert list(found.kinds) == ["dispatched_twice"]
+    assert (answer.status, answer.conflicts) == ("done", 1)
+    assert team.executions(request_id) == {"t": 1, "u": 1}
+    assert await team.aborts(request_id) == []
+
+
+@guards(
+    "services/coordinator/muster_coordinator/conflicts/judge.py",
+    "found.add(ConflictKind.FINISHED_TWICE)",
+    rule="I6",
+    replace="pass",
+    seconds=60,
+)
+async def test_an_attempt_that_two_workers_finished_unseen_is_listed_and_one_result_counts(team: Contest):
+    then = {"id": "u", "dependencies": ["t"], "orders": {"until": "two"}}
+    request_id = await start_two(team, then, coordinators=())
+    await team.copy(await team.task_message())
+    await team.until_running(request_id, 2)
+    team.release("go")
+    await team.until_log(request_id, lambda state: bool(state.tasks["t"].superseded))
+
+    await team.start("coordinator", "c1")
+    found = await team.conflict(request_id, lambda record: ConflictKind.FINISHED_TWICE in record.kinds)
+    team.release("two")
+    answer = await team.answer(request_id)
+
+    counted, superseded = (await team.results(request_id))[:2]
+    assert endings(found) == {"w1": Ended.FINISHED, "w2": Ended.FINISHED}
+    assert (found.keep, found.stops) == (None, ())
+    assert (found.succeeded and found.succeeded.worker) == counted.worker
+    assert (answer.status, answer.conflicts) == ("done", 1)
+    assert await team.aborts(request_id) == []
+    assert len(await team.published(request_id)) == 1
+    state = await team.state(request_id)
+    assert state.tasks["t"].result is not None
+    assert [lost.worker for lost in state.tasks["t"].superseded] == [superseded.worker]
 
 
 async def test_two_coordinators_of_which_one_is_killed_come_to_one_conflict(team: Contest):

@@ -43,6 +43,7 @@ async def test_a_paused_worker_that_comes_back_is_told_to_stop_and_the_other_fin
     assert found.kinds == (ConflictKind.STARTED_TWICE,)
     assert (found.keep and found.keep.worker, [stop.worker for stop in found.stops]) == (second, [first])
     assert {side.worker: side.ended for side in found.sides} == {first: "stopped", second: "finished"}
+    assert await team.seconds_to_abort(request_id, first, second) < 1.0
 
 
 async def test_a_handover_after_kill_9_is_no_conflict(team: Contest):

@@ -67,6 +67,7 @@ class Side(Frozen):
     tokens: int = 0
     usd: float = 0.0
     is_dispatched: bool = False  # the log says that its message was sent
+    is_registered: bool = False  # its worker was in the registry
 
     @property
     def id(self) -> SideId:

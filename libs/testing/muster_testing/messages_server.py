@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -14,12 +14,13 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class CannedReply:
-    """One reply: a body with a status, or a connection that is cut in the middle of it."""
+    """One reply: a body with a status, a connection that is cut in the middle, or a wait for `released`."""
 
     body: Json | str
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     is_cut: bool = False
+    is_held: bool = False
 
 
 def message(*content: Json, stop: str = "end_turn", read: int = 100, written: int = 20) -> CannedReply:
@@ -64,6 +65,7 @@ class MessagesServer:
     url: str = ""
     requests: list[Json] = field(default_factory=list[Json])
     sent: list[Json] = field(default_factory=list[Json])
+    released: asyncio.Event = field(default_factory=asyncio.Event)  # lets replies go that are held
 
     @property
     def environment(self) -> dict[str, str]:
@@ -132,15 +134,22 @@ async def running_messages_server(*script: CannedReply, key: str = "sk-test") ->
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
         body = await reader.readexactly(int(headers["content-length"]))
-        writer.write(_encoded(server.answer(head[0].split()[1], headers, json.loads(body))))
-        await writer.drain()
-        writer.close()
-        await writer.wait_closed()
+        canned = server.answer(head[0].split()[1], headers, json.loads(body))
+        if canned.is_held:
+            await server.released.wait()
+        with suppress(ConnectionError):  # nobody waits any more
+            writer.write(_encoded(canned))
+            await writer.drain()
+            writer.close()
+            await writer.wait_closed()
 
     listening = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with listening:
         server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-        yield server
+        try:
+            yield server
+        finally:
+            server.released.set()
 
 
 def _encoded(canned: CannedReply) -> bytes:

@@ -4,10 +4,12 @@ import time
 from collections.abc import Awaitable, Callable
 
 from muster_bus.broker.queues import last_sequence
+from muster_bus.buckets.workers import live_workers
 from muster_bus.connection import Bus
 from muster_bus.read_stream import Raw
 from muster_bus.receive import opened
 from muster_client.queue import queued
+from muster_coordinator.conflicts.evidence import Evidence
 from muster_coordinator.observe import MESSAGE_KINDS, Observer
 from muster_protocol import headers as h
 from muster_protocol import subjects
@@ -39,6 +41,19 @@ class StreamTail:
         return bool(page) and self._after < self._end
 
 
+class Registry:
+    """The workers that are registered now; those that come later are heard live."""
+
+    def __init__(self, bus: Bus, evidence: Evidence) -> None:
+        self._bus, self._evidence = bus, evidence
+
+    async def read_on(self) -> bool:
+        """Take all of them: there is no next page."""
+        for card in await live_workers(self._bus):
+            self._evidence.see_worker(card.name)
+        return False
+
+
 class Backfill:
     """Passes what the subscriptions have missed to the observer."""
 
@@ -47,9 +62,10 @@ class Backfill:
         self._observer = observer
         self._checked: dict[str, int] = {}  # by subject: up to here every message was checked
 
-    def everything(self) -> list[StreamTail]:
+    def everything(self) -> list[StreamTail | Registry]:
         """Events first: an attempt that was handed back is then known as such before its results are judged."""
         return [
+            Registry(self._bus, self._observer.evidence),
             StreamTail(self._bus, subjects.ALL_EVENTS, TAIL, self._take_message),
             StreamTail(self._bus, subjects.ALL_CONTROL, TAIL, self._take_message),
             StreamTail(self._bus, subjects.ALL_REQUESTS, WHOLE_STREAM, self._take_request),

@@ -104,6 +104,7 @@ class Coordinator:
             self.observer.has_work.set()
 
     def _on_worker_card(self, worker: str) -> None:
+        self.observer.evidence.see_worker(worker)
         self._resolver.on_worker_card(worker)
         if self.observer.evidence.suspects:
             self.observer.has_work.set()
@@ -174,4 +175,6 @@ class Coordinator:
             return False
         while self.observer.same_work:
             self._resolver.add(self.observer.same_work.pop())
+        while self.observer.announced:
+            self._resolver.on_event(*self.observer.announced.popitem())
         return await self._resolver.load() or await self._resolver.resolve_next()

@@ -18,6 +18,7 @@ from muster_coordinator.conflicts.trails import Sighting, What
 from muster_coordinator.overview import READ_KINDS, Overview
 from muster_coordinator.recheck import Recheck
 from muster_protocol import headers as h
+from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import Conflict, ConflictKind
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import (
@@ -25,6 +26,7 @@ from muster_protocol.messages import (
     EVENT_KINDS,
     LOG_KINDS,
     Answer,
+    ConflictFound,
     Control,
     Dispatched,
     Event,
@@ -52,6 +54,7 @@ class Observer:
         self.gate = gate
         self.evidence = Evidence()
         self.same_work: list[Conflict] = []  # to be listed
+        self.announced: dict[AttemptId, str] = {}  # conflicts whose event was seen, and of whom
         self.unfollowed: dict[str, None] = {}  # requests of which news came and nothing is known
         self.overview = Overview()
         self.recheck = Recheck()
@@ -109,6 +112,10 @@ class Observer:
     ) -> None:
         """An event or a control message, live or read. What a worker says counts for itself alone."""
         event, sender = message.body, message.sender
+        if isinstance(event, ConflictFound) and sender.startswith("coordinator/"):
+            if len(self.announced) < MAX_UNFOLLOWED:
+                self.announced[event.attempt_id] = sender
+            return
         if not isinstance(event, Started | HandedBack | Refused) or worker_of(sender) != event.worker:
             return
         match event:

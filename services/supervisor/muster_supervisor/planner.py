@@ -4,6 +4,7 @@ It knows neither the log nor the lease: `steps/plan.py` records what is made her
 """
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -19,7 +20,7 @@ from muster_protocol.fields import check_supported
 from muster_protocol.messages import Request, Usage
 from muster_protocol.plan import MAX_DEPENDENCIES, MAX_TASKS, Plan, unfold
 from muster_supervisor.draft import readable_part
-from muster_supervisor.lint import Finding, errors, lint
+from muster_supervisor.lint import Finding, errors, lint, same_work
 from muster_supervisor.routing import route
 
 MAX_PLAN_TOKENS = 16_384  # some 150 tasks; a longer list is better asked for as a map
@@ -33,8 +34,17 @@ class Unplannable(Invalid):
         self.usage = usage
 
 
-async def make_plan(request: Request, team: Team, model: Model) -> tuple[Plan, Usage, tuple[str, ...]]:
-    """The plan with a tag for every task, what it cost to make, and the warnings about it."""
+class Planned(NamedTuple):
+    """The plan with a tag for every task, what it cost to make, the warnings about it, and who is the same work."""
+
+    plan: Plan
+    usage: Usage
+    warnings: tuple[str, ...]
+    same_work: list[tuple[str, ...]]
+
+
+async def make_plan(request: Request, team: Team, model: Model) -> Planned:
+    """The plan of a request."""
     check_supported(request)
     match request:
         case Request(plan=Plan() as plan):
@@ -45,7 +55,7 @@ async def make_plan(request: Request, team: Team, model: Model) -> tuple[Plan, U
             return await _by_model(request, team, model)
 
 
-async def _by_model(request: Request, team: Team, model: Model) -> tuple[Plan, Usage, tuple[str, ...]]:
+async def _by_model(request: Request, team: Team, model: Model) -> Planned:
     """The model's plan; one that breaks a rule is sent back once, with what is wrong."""
     if request.num_tasks is not None and request.num_tasks > MAX_TASKS:
         raise Invalid(f"at most {MAX_TASKS:,} tasks", "num_tasks")
@@ -101,7 +111,7 @@ def _linted(plan: Plan, request: Request, team: Team) -> list[Finding]:
         return findings
 
 
-def _accepted(plan: Plan, request: Request, team: Team, usage: Usage) -> tuple[Plan, Usage, tuple[str, ...]]:
+def _accepted(plan: Plan, request: Request, team: Team, usage: Usage) -> Planned:
     """The plan, checked and routed; a plan with errors is refused."""
     findings = _linted(plan, request, team)
     if wrong := errors(findings):
@@ -111,7 +121,8 @@ def _accepted(plan: Plan, request: Request, team: Team, usage: Usage) -> tuple[P
     if count > MAX_DEPENDENCIES:  # a broadcast multiplies them
         text = f"{count:,} dependencies in all, with the copies of what is broadcast; the most is {MAX_DEPENDENCIES:,}"
         raise Unplannable(text, "plan.tasks", usage)
-    return routed, usage, tuple(str(finding) for finding in findings)
+    same = [] if request.map is not None else same_work(plan)  # not of what is routed: copies of a broadcast are meant
+    return Planned(routed, usage, tuple(str(finding) for finding in findings), same)
 
 
 def _together(wrong: list[Finding]) -> str:

@@ -67,7 +67,7 @@ def test_every_offline_plan_lints_clean_and_has_the_wanted_number_of_tasks(
 
 
 async def test_the_example_becomes_a_graph_of_eight_tasks_over_three_roles():
-    plan, usage, warnings = await make_plan(Request(text=QUESTION), cloud(), Offline())
+    plan, usage, warnings, _ = await make_plan(Request(text=QUESTION), cloud(), Offline())
     needs = {task.id: set(task.dependencies) for task in plan.tasks}
 
     assert len(plan.tasks) == 8
@@ -123,7 +123,7 @@ async def carried_out(plan: Plan, found: Team) -> dict[str, Output]:
 
 async def test_the_report_has_the_numbers_of_the_sample_and_says_that_no_llm_wrote_it():
     found = cloud()
-    plan, _, _ = await make_plan(Request(text=QUESTION), found, Offline())
+    plan, _, _, _ = await make_plan(Request(text=QUESTION), found, Offline())
 
     outputs = await carried_out(plan, found)
 
@@ -138,7 +138,7 @@ async def test_the_report_has_the_numbers_of_the_sample_and_says_that_no_llm_wro
 
 async def test_every_number_of_the_comparison_is_in_a_tool_output_or_a_unit():
     found = cloud()
-    plan, _, _ = await make_plan(Request(text=QUESTION), found, Offline())
+    plan, _, _, _ = await make_plan(Request(text=QUESTION), found, Offline())
     compared = (await carried_out(plan, found))["compare"]
     assert found.tables is not None
     tables = "".join(path.read_text() for path in found.tables.glob("*.csv"))

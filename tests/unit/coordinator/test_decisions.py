@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from muster_coordinator.conflicts.judge import Asked, judge, merge, roll_call, undecided
 from muster_coordinator.conflicts.trails import Sighting
 from muster_protocol.conflict import Conflict
-from tests.unit.coordinator.sightings import NOW, STARTED, record_of, seen, side
+from tests.unit.coordinator.sightings import DISPATCHED, NOW, STARTED, record_of, seen, side
 
 
 class Live(NamedTuple):
@@ -76,6 +76,22 @@ def test_a_roll_call_begins_anew_when_the_sides_change_or_a_silent_one_shows_up(
     assert len(third.sides) == 3
     assert late is not None
     assert (late.at, late.repeats) == (12.501, 0)
+
+
+def test_whoever_may_run_a_dispatched_message_is_asked_although_its_start_was_not_seen():
+    untaken, copy = seen(DISPATCHED, 1, message=7), seen(STARTED, 2, "w2", message=8)
+
+    asked = roll_call(record_of(untaken, copy), None, NOW)
+
+    assert asked is not None
+    assert asked.sides == {side("w2", message=8)}
+    answers = [seen(STARTED, NOW + 1, "w1", message=7), copy._replace(at=NOW + 1.001)]
+    found = judge(record_of(untaken, copy, *answers), NOW + 1.1)
+    again = roll_call(record_of(untaken, copy, *answers), asked, NOW + 1.1)
+    assert found is not None
+    assert again is not None
+    assert again.sides == {side("w1", message=7), side("w2", message=8)}
+    assert roll_call(record_of(untaken), None, NOW) is None
 
 
 def test_nobody_is_asked_again_once_it_is_decided_and_nobody_at_all_without_a_rival():

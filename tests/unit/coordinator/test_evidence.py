@@ -17,6 +17,7 @@ from tests.unit.coordinator.sightings import (
     KEY,
     NOW,
     STARTED,
+    STOPPED,
     SUCCEEDED,
     record_of,
     seen,
@@ -67,6 +68,23 @@ def test_made_up_starts_hide_neither_what_was_dispatched_nor_who_has_a_result(fi
         assert {"w1", "w2"} <= {side.worker for side in found.sides}
         assert found.more_sides
         assert merge(record_of(*forged), found).sides == found.sides
+
+
+@pytest.mark.parametrize("what", [STARTED, STOPPED, FINISHED])
+def test_what_unknown_workers_say_of_any_message_hides_no_registered_worker(what: What):
+    real = [seen(DISPATCHED, 1, message=500), seen(STARTED, 2, "w1", message=500), seen(STARTED, 3, "w2", message=501)]
+    forged = [seen(what, 1, f"ghost-{n}", message=500 if n % 2 else n) for n in range(40)]
+
+    for history in ([*real, *forged], [*forged, *real], [*forged[:9], *real, *forged[9:]]):
+        evidence = Evidence()
+        evidence.see_worker("w1")
+        evidence.see_worker("w2")
+        for sighting in history:
+            evidence.see(sighting)
+        found = conflict_of(KEY, evidence.case(KEY), None)
+        assert {"w1", "w2"} <= {side.worker for side in found.sides}
+        assert merge(record_of(*forged), found).sides == merge(found, record_of(*forged)).sides
+        assert {"w1", "w2"} <= {side.worker for side in merge(record_of(*forged), found).sides}
 
 
 def test_a_made_up_attempt_number_costs_nothing():

@@ -31,7 +31,7 @@ def reply(text: str) -> Reply:
 async def test_an_explicit_plan_is_taken_as_it_is_without_a_model():
     given = {"tasks": [{"id": "a", "description": "find the height", "worker_type": "research"}]}
 
-    plan, usage, _ = await make_plan(request(text=None, plan=given), TEAM, Scripted([]))
+    plan, usage, _, _ = await make_plan(request(text=None, plan=given), TEAM, Scripted([]))
 
     assert (plan.tasks[0].tag, usage) == ("research", Usage())
 
@@ -39,7 +39,7 @@ async def test_an_explicit_plan_is_taken_as_it_is_without_a_model():
 async def test_a_map_unfolds_into_a_task_for_each_item():
     over = {"template": {"description": "find {item}", "tag": "research"}, "items": ["x", "y"]}
 
-    plan, _, _ = await make_plan(request(text=None, map=over), TEAM, Scripted([]))
+    plan, _, _, _ = await make_plan(request(text=None, map=over), TEAM, Scripted([]))
 
     assert [task.description for task in plan.tasks] == ["find x", "find y"]
 
@@ -47,7 +47,7 @@ async def test_a_map_unfolds_into_a_task_for_each_item():
 async def test_a_model_gets_one_chance_to_correct_its_plan():
     model = Scripted([reply(BAD), reply(GOOD)])
 
-    plan, usage, _ = await make_plan(request(), TEAM, model)
+    plan, usage, _, _ = await make_plan(request(), TEAM, model)
 
     assert plan.tasks[0].tag == "research"
     assert usage.tokens == 30
@@ -131,13 +131,13 @@ async def test_a_field_that_is_not_supported_is_refused_by_its_name(field: str, 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 23])
 async def test_the_wanted_number_of_tasks_is_made(count: int):
-    plan, _, warnings = await make_plan(request(num_tasks=count), TEAM, Offline())
+    plan, _, warnings, _ = await make_plan(request(num_tasks=count), TEAM, Offline())
 
     assert (len(plan.tasks), warnings) == (count, ())
 
 
 async def test_a_model_that_miscounts_gets_a_warning():
-    _, _, warnings = await make_plan(request(num_tasks=2), TEAM, Scripted([reply(GOOD)]))
+    _, _, warnings, _ = await make_plan(request(num_tasks=2), TEAM, Scripted([reply(GOOD)]))
 
     assert warnings == ("tasks: 2 tasks were asked for, the plan has 1",)
 

@@ -2,7 +2,8 @@
 
 Every sighting names a side: a delivery of a task message at a worker, or the message alone. Sightings of one side are
 joined: the earliest start, the last sign of life, the strongest end. So their order and repetition change nothing. Of
-more than eight sides those are kept that the log speaks of; one of these that was not kept is back with its next sign.
+more than eight sides those are kept whose worker is registered, then those that the log speaks of; one of these that
+was not kept is back with its next sign.
 An attempt that has a second side, or whose side
 started after a success or an answer, becomes a suspect; `conflicts` judges those.
 """
@@ -18,6 +19,7 @@ from muster_protocol.conflict import Ended
 MAX_ATTEMPTS = 50_000  # about twenty megabytes; older ones are forgotten first
 MAX_ANSWERS = 10_000
 MAX_SUSPECTS = 10_000
+MAX_WORKERS = 10_000
 _QUIET = frozenset({What.DISPATCHED, What.FINISHED, What.SUCCEEDED})
 NEAR_ATTEMPTS = 10  # a task has at most ten; beyond it somebody made the number up
 
@@ -49,6 +51,7 @@ class Evidence:
         self._quiet: OrderedDict[AttemptId, tuple[Sighting, bool]] = OrderedDict()  # all that was seen; if dispatched
         self._answers: OrderedDict[str, float] = OrderedDict()
         self._started: dict[str, set[AttemptId]] = {}  # by request, as long as the case is kept
+        self._workers: OrderedDict[str, None] = OrderedDict()  # those that were seen in the registry
         self.suspects: OrderedDict[AttemptId, None] = OrderedDict()
         self.given_up = 0  # suspects that were never judged
 
@@ -93,6 +96,13 @@ class Evidence:
         for key in self._started.get(request_id, ()):
             if len(self.case(key).trails) > 1:
                 self.suspect(key)
+
+    def see_worker(self, worker: str) -> None:
+        """It is in the registry: what it says outweighs what is said by workers that nobody knows."""
+        self._workers[worker] = None
+        self._workers.move_to_end(worker)
+        if len(self._workers) > MAX_WORKERS:
+            self._workers.popitem(last=False)
 
     def suspect(self, key: AttemptId) -> None:
         """It is to be judged; beyond the bound the one that has waited longest is given up, and counted."""
@@ -144,7 +154,7 @@ class Evidence:
 
     def _add(self, case: Case, seen: Sighting) -> bool:
         """Join the sighting into the case; whether that changed it."""
-        trail = trail_of(seen)
+        trail = self._weighed(trail_of(seen))
         if not case.trails:
             case.trails = (trail,)
             return True
@@ -154,9 +164,13 @@ class Evidence:
         if len(case.trails) == 1 and case.trails[0][:3] == trail[:3]:
             case.trails, has_more = (join(case.trails[0], trail),), False
         else:
-            case.trails, has_more = kept((*case.trails, trail))
+            case.trails, has_more = kept((*map(self._weighed, case.trails), trail))
         case.has_more = case.has_more or has_more
         return (case.trails, case.has_more) != before or seen.what is What.SUCCEEDED
+
+    def _weighed(self, trail: Trail) -> Trail:
+        is_new = trail.worker in self._workers and not trail.is_registered
+        return trail._replace(is_registered=True) if is_new else trail
 
     def _succeeded(self, key: AttemptId, case: Case, seen: Sighting) -> None:
         success = Success(seen.at, seen.task_sequence, seen.delivery, seen.worker)

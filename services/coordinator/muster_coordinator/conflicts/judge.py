@@ -94,9 +94,13 @@ def is_news(judged: Conflict, stored: Conflict) -> bool:
 
 
 def contenders(record: Conflict) -> list[Side]:
-    """The sides that have started and not ended, if some may run beside each other: who lives is to be asked."""
+    """The sides that have started and not ended, if some may run beside each other: who lives is to be asked.
+
+    A message that nobody was seen to take may run, too: its start may be older than what a coordinator reads again.
+    """
     running = [side for side in record.sides if _runs(side)]
-    has_rivals = any(_are_rivals(one, other) for one, other in combinations(running, 2))
+    untaken = [side for side in record.sides if not side.worker]
+    has_rivals = any(_are_rivals(one, other) for one, other in combinations([*running, *untaken], 2))
     return running if has_rivals else []
 
 

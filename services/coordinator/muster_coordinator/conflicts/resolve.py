@@ -3,12 +3,13 @@
 The record is changed by compare-and-set before anything is said, so that several coordinators come to one decision,
 and whoever takes over after a crash finds it. Only what is read from the bucket, or was acknowledged to us, is a
 decision: what others are heard to write may be refused, and is evidence. Who lives is asked with a `check`; what a
-worker answers is evidence. An abort that shows no effect is sent again for a while, by any coordinator: the one that
-decided may be gone.
+worker answers is evidence. An abort that shows no effect is sent again for a while, and a record without its event gets
+one, by any coordinator: the one that wrote it may be gone.
 """
 
 import heapq
 import logging
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Collection
@@ -52,6 +53,7 @@ MAX_AGE_SECONDS = 300.0
 MAX_WITHOUT_CARD = 1000
 MAX_AWAITING = 100  # attempts that are judged again when one worker shows its card
 YOUNG_SECONDS = 60.0  # the broker recognises an event for twice as long
+ANNOUNCE_SECONDS = 1.0  # for the one that wrote a record to publish its event
 
 
 class Resolver:
@@ -63,7 +65,7 @@ class Resolver:
         self._heard: OrderedDict[AttemptId, Conflict] = OrderedDict()  # evidence of others, stored or not; undecided
         self._asked: OrderedDict[AttemptId, Asked] = OrderedDict()
         self._writing: Conflict | None = None  # we hear our own writes, too
-        self._unannounced: OrderedDict[AttemptId, None] = OrderedDict()  # the record is stored, or may be; no event yet
+        self._unannounced: OrderedDict[AttemptId, float] = OrderedDict()  # stored, or perhaps: when to say so
         self._repeats: OrderedDict[AttemptId, tuple[float, int]] = OrderedDict()  # when to send again, how often it was
         self._later: list[tuple[float, AttemptId]] = []  # a heap: what to judge again, and when
         self._unreadable: OrderedDict[AttemptId, None] = OrderedDict()  # those that were logged
@@ -80,9 +82,19 @@ class Resolver:
 
     def on_record(self, record: Conflict) -> None:
         """Somebody writes a record, which may be refused: its evidence counts, what it decides is read later."""
-        if record != self._writing:
-            self._hear(record)
-            self._evidence.suspect(record.attempt_id)
+        if record == self._writing:
+            return
+        key = record.attempt_id
+        if key not in self._heard and self._now() - record.found_at < YOUNG_SECONDS:
+            _put(self._unannounced, key, time.monotonic() + ANNOUNCE_SECONDS)
+            self._judge_later(key, ANNOUNCE_SECONDS)
+        self._hear(record)
+        self._evidence.suspect(key)
+
+    def on_event(self, key: AttemptId, sender: str) -> None:
+        """A coordinator publishes the event of a conflict; our own we hear also when the broker refuses it."""
+        if sender != str(self._bus.sender):
+            self._unannounced.pop(key, None)
 
     def on_worker_card(self, worker: str) -> None:
         """A worker is in the registry: what was undecided for want of its card can be decided."""
@@ -154,7 +166,7 @@ class Resolver:
         self._hear(record)
         self._expect_effect(record)
         if now - record.found_at < YOUNG_SECONDS:
-            _put(self._unannounced, key, None)
+            _put(self._unannounced, key, 0.0)
         judged = judge(merge(record, self._seen(key)), record.updated_at)
         if key in self._unannounced or (judged is not None and is_news(judged, record)):
             self._evidence.suspect(key)
@@ -191,7 +203,7 @@ class Resolver:
     async def _write(self, key: AttemptId, record: Conflict, over: Revision | None) -> None:
         before = None if over is None else over.record
         if before is None:
-            _put(self._unannounced, key, None)  # from now on it may be stored, also if we never hear so
+            _put(self._unannounced, key, 0.0)  # from now on it may be stored, also if we never hear so
         self._writing = record
         if not await write_conflict(self._bus, record, over):
             self._judge_later(key, LOST_SECONDS)  # somebody was faster: judge again with what that one wrote
@@ -207,7 +219,7 @@ class Resolver:
     async def _act(self, stored: Conflict) -> None:
         """What a stored record asks for, whoever wrote it."""
         self._expect_effect(stored)
-        if stored.attempt_id in self._unannounced:
+        if self._unannounced.get(stored.attempt_id, math.inf) <= time.monotonic():
             await announce(self._bus, stored)
             self._unannounced.pop(stored.attempt_id, None)
 

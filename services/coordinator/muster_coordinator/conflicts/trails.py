@@ -65,6 +65,7 @@ class Trail(NamedTuple):
     tokens: int = 0
     usd: float = 0.0
     is_dispatched: bool = False
+    is_registered: bool = False
 
 
 def trail_of(seen: Sighting, *, is_dispatched: bool = False) -> Trail:
@@ -103,6 +104,7 @@ def join(one: Trail, other: Trail) -> Trail:
         max(one.tokens, other.tokens),
         max(one.usd, other.usd),
         one.is_dispatched or other.is_dispatched,
+        one.is_registered or other.is_registered,
     )
 
 
@@ -128,11 +130,11 @@ def latest(one: float | None, other: float | None) -> float | None:
     return other if one is None else one if other is None else max(one, other)
 
 
-def _order(trail: Trail) -> tuple[int, int, int, str]:
-    """What an owner dispatched comes first, then who has a result: made-up starts never push those out."""
+def _order(trail: Trail) -> tuple[object, ...]:
+    """Whose worker is real comes first, then what an owner dispatched: made-up sides never push those out."""
     has_result = trail.ended in (Ended.FINISHED, Ended.STOPPED)
-    rank = 0 if trail.is_dispatched else 1 if has_result else 2 if trail.task_sequence else 3
-    return rank, trail.task_sequence, trail.delivery, trail.worker
+    weight = trail.is_registered, trail.is_dispatched, has_result, trail.started_at is not None, trail.task_sequence > 0
+    return tuple(not heavy for heavy in weight), trail.task_sequence, trail.delivery, trail.worker
 
 
 def _end(trail: Trail) -> tuple[int, float]:

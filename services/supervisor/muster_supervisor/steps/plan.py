@@ -11,7 +11,6 @@ from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages import PlanRecorded, Request, Usage
-from muster_supervisor.lint import same_work
 from muster_supervisor.owner import Owner
 from muster_supervisor.planner import Unplannable, make_plan
 from muster_supervisor.spans import plan_span
@@ -32,7 +31,7 @@ async def plan(owner: Owner) -> None:
     try:
         with plan_span(owner) as span:
             async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):
-                planned, usage, warnings = await make_plan(request, team, model)
+                planned, usage, warnings, same_work = await make_plan(request, team, model)
             if span is not None:
                 span.set_attribute(names.TASKS, len(planned.tasks))
     except (TimeoutError, Retryable) as error:
@@ -58,7 +57,7 @@ async def plan(owner: Owner) -> None:
         budget=request.budget,
         planner=model.name if request.text else "given",
         warnings=warnings,
-        same_work=() if request.map is not None else _listed(same_work(planned)),
+        same_work=_listed(same_work),
         usage=usage,
     )
     await _record(owner, plan_entry)

@@ -63,6 +63,7 @@ class RunningAttempt:
     __slots__ = (
         "_abort_reason",
         "_handler",
+        "_has_outcome",
         "_is_settling",
         "_keeps",
         "_meter",
@@ -89,6 +90,7 @@ class RunningAttempt:
         self._refused: set[int] = set()  # messages that were acked because this one runs
         self._abort_reason = ""
         self._is_settling = False
+        self._has_outcome = False
         self.is_aborted = False
         self.is_running = False
         self.start_announced = True  # there is no start to announce before the role begins
@@ -115,8 +117,8 @@ class RunningAttempt:
 
         An abort is repeated until it has an effect. Only the first cancels: the role may be cleaning up by now.
         """
-        if self._is_settling:
-            return
+        if self._is_settling or (self._has_outcome and keeps is None):
+            return  # finished work is kept: its owner gave it up, and nobody else has it
         if keeps in self._refused:  # it was acked here: nobody else can go on with it
             log.warning("… task    %s  goes on: message %s, which was to, was refused here", log_name(self.task), keeps)
             return
@@ -223,6 +225,7 @@ class RunningAttempt:
         if self.is_aborted:  # a success would count if it came first, and this one was told to leave that to another
             log.warning("… task    %s  did not stop when it was told to; its outcome is left out", log_name(self.task))
             raise asyncio.CancelledError
+        self._has_outcome = True
         note_lease(self.delivery.lease)
         self.start_announced = True
         outcome = await self._store(outcome, seconds)

@@ -156,7 +156,7 @@ async def test_the_deadline_runs_from_the_first_copy_also_if_the_second_was_take
 
 @guards(
     "services/supervisor/muster_supervisor/run.py",
-    "if not await is_worked_on(owner.bus, owner.state):",
+    "if signs is Signs.NONE:",
     rule="I1",
     replace="if True:",
     seconds=60,

@@ -7,7 +7,7 @@ from functools import partial
 
 from muster_agent.models.port import Model
 from muster_agent.team.schema import Team
-from muster_bus.broker.queues import WAIT_SECONDS, ack_wait_of, longest_deadline, request_queue
+from muster_bus.broker.queues import WAIT_SECONDS, ack_wait_of, learn_time, longest_deadline, request_queue
 from muster_bus.buckets.conflicts import follow_conflicts
 from muster_bus.connection import Bus
 from muster_bus.pull import Pull
@@ -39,6 +39,7 @@ class Supervisor:
     async def start(self) -> None:
         """Pull the team's requests, and listen to what people say about them."""
         await self.bus.open()
+        await learn_time(self.bus)
         team, queue = self._team.team, request_queue(self._team.team)
         lease_seconds = await ack_wait_of(self.bus, queue)
         resources = Resources(self.bus, self._team, self._model, asyncio.Semaphore(MODEL_SLOTS), lease_seconds)

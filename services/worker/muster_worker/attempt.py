@@ -225,8 +225,8 @@ class RunningAttempt:
         if self.is_aborted:  # a success would count if it came first, and this one was told to leave that to another
             log.warning("… task    %s  did not stop when it was told to; its outcome is left out", log_name(self.task))
             raise asyncio.CancelledError
-        self._has_outcome = True
         note_lease(self.delivery.lease)
+        self._has_outcome = True
         self.start_announced = True
         outcome = await self._store(outcome, seconds)
         self.is_running = False

@@ -13,6 +13,7 @@ from nats.js import api
 from nats.js.errors import APIError, BadRequestError, NotFoundError, ServiceUnavailableError
 
 from muster_bus.connection import Bus
+from muster_bus.read_stream import timestamp
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import BrokerAway, Invalid, Misconfigured
 from muster_protocol.headers import BODY_REF
@@ -134,6 +135,15 @@ async def names_with_consumer(bus: Bus, stream: str) -> list[str]:
         if not answer["consumers"] or len(found) >= answer["total"]:
             break
     return [name.removeprefix(PREFIXES[stream]) for name in found if name.startswith(PREFIXES[stream])]
+
+
+async def learn_time(bus: Bus) -> None:
+    """Ask the broker what time it is: to a process that has only read old messages it looks earlier than it is."""
+    try:
+        reply = await bus.nc.request(f"$JS.API.STREAM.INFO.{REQUESTS}", b"", timeout=LOOK_UP_SECONDS)
+        bus.clock.observe(timestamp(json.loads(reply.data)["ts"]))
+    except (TimeoutError, NatsError, ValueError, KeyError) as error:
+        log.debug("the broker did not say what time it is: %r", error)
 
 
 async def delete_task(bus: Bus, sequence: int) -> bool:

@@ -47,11 +47,13 @@ def stop_overtaken(owner: Owner) -> None:
         if told not in owner.told_to_stop:
             owner.told_to_stop.add(told)
             attempt_id = owner.state.attempt_id(task_id, attempt.number)
-            owner.in_background(partial(_stop, owner, attempt_id, attempt.task_sequence))
+            reason = "an earlier attempt has succeeded"
+            owner.in_background(partial(stop, owner, attempt_id, attempt.task_sequence, reason))
 
 
-async def _stop(owner: Owner, attempt: AttemptId, task_sequence: int | None) -> None:
-    await abort_attempts(owner, (attempt,), "an earlier attempt has succeeded")
+async def stop(owner: Owner, attempt: AttemptId, task_sequence: int | None, reason: str) -> None:
+    """Tell the worker of an attempt to stop, and delete its message: nobody waits for it."""
+    await abort_attempts(owner, (attempt,), reason)
     if task_sequence is not None:
         await delete_task(owner.bus, task_sequence)
 

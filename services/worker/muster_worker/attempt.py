@@ -104,6 +104,8 @@ class RunningAttempt:
                 verdict = await self._resources.history.judge(self.task, self.delivery)
                 if verdict is Verdict.RUN:
                     await self._work()
+                elif verdict is Verdict.UNSURE:
+                    await self._hand_back(verdict.value, min(RETURN_SECONDS * self.begun.number, MAX_RETURN_SECONDS))
                 else:
                     await self._settle_unrun(verdict)
             except asyncio.CancelledError:
@@ -281,11 +283,11 @@ class RunningAttempt:
             self.delivery.lease.ack()
             self._log_failure(ResultStatus.FAILED, error, time.monotonic() - self.begun_at)
 
-    async def _hand_back(self) -> None:
-        """Hand back what a stop interrupted, unharmed, with a note."""
+    async def _hand_back(self, why: str = "the worker stops", delay_seconds: float = 0.0) -> None:
+        """Hand back what a stop interrupted or what was not begun, unharmed, with a note."""
         self._is_settling = True  # an abort must not interrupt the note
         try:
             await self._resources.events.handed_back(self.begun, self.task.attempt_id)
         finally:
-            self.delivery.lease.hand_back()
-        log.info("← task    %s  handed back", log_name(self.task))
+            self.delivery.lease.hand_back(delay_seconds)
+        log.info("← task    %s  handed back: %s", log_name(self.task), why)

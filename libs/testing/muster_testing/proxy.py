@@ -10,7 +10,7 @@ CLOSE_SECONDS = 5.0
 
 
 class Proxy:
-    """Passes bytes both ways. It can cut, fall silent, delay, insert lines, change bytes, be closed and opened again."""
+    """Passes bytes both ways. It can cut, fall silent, delay, insert, change bytes, and be closed and opened again."""
 
     def __init__(self, broker_port: int) -> None:
         self._broker_port = broker_port

@@ -176,8 +176,9 @@ async def test_garbage_on_control_of_a_running_request_gets_one_error_each_from_
 
 @guards(
     "services/supervisor/muster_supervisor/steps/answer.py",
-    "if await known.compare_and_set(answer, term=known.state.term):",
+    "is_written = await known.compare_and_set(answer, term=known.state.term)",
     rule="I10",
+    replace="is_written = True",
 )
 async def test_garbage_on_errors_makes_no_further_error(muster: Muster) -> None:
     await muster.start("supervisor", "s1")

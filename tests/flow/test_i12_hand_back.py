@@ -23,7 +23,7 @@ from tests.harness import Muster
 )
 @guards(
     "services/worker/muster_worker/attempt.py",
-    "            self.delivery.lease.hand_back()",
+    "            self.delivery.lease.hand_back(delay_seconds)",
     rule="I12",
     replace="            pass",
 )

@@ -13,6 +13,7 @@ from muster_bus.lease import Delivery
 from muster_bus.pull import Pull
 from muster_protocol import subjects
 from muster_protocol.messages import Answer, AnswerStatus
+from muster_supervisor.taking.disposition import MAX_KEPT
 from muster_testing.waiting import until_asked
 from tests.guards import guards
 from tests.harness import LEASE_SECONDS, Muster
@@ -139,6 +140,24 @@ async def test_a_request_whose_message_is_gone_is_answered_from_its_log_by_whoev
     await until_reported(muster)
 
 
+@guards(DUPLICATES, "await self._acknowledge(self._held[sequence])", rule="I1", replace="pass", seconds=60)
+async def test_the_copies_of_an_open_request_that_are_kept_are_bounded(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    for _ in range(MAX_KEPT + 20):
+        await muster.publish(REQUESTS, body_of("same"), None)
+
+    async def is_bounded() -> bool:
+        return len(await stored(muster)) == MAX_KEPT + 1  # and the lease
+
+    await until_asked(is_bounded, "the others are let go", within=10)
+    await muster.start("worker", "w1")
+    muster.release("go")
+    await muster.answer("mine")
+    await muster.until_settled(REQUESTS)
+
+    assert await answers(muster) == ["same"]
+
+
 @guards(DUPLICATES, "await bus.store(note, ", rule="I4", seconds=40)
 async def test_the_deadline_runs_from_the_first_copy_also_if_the_second_was_taken_first(muster: Muster) -> None:
     async with held(muster, body_of("same", deadline_seconds=60)) as first_at:
@@ -156,7 +175,7 @@ async def test_the_deadline_runs_from_the_first_copy_also_if_the_second_was_take
 
 @guards(
     "services/supervisor/muster_supervisor/run.py",
-    "if not await is_worked_on(owner.bus, owner.state):",
+    "if signs is Signs.NONE:",
     rule="I1",
     replace="if True:",
     seconds=60,

@@ -154,7 +154,7 @@ async def test_whether_a_task_is_done_is_asked_of_the_leader_of_its_log(muster: 
 
 @guards(
     "services/worker/muster_worker/history.py",
-    "if time.monotonic() - asked_at < STALE_SECONDS:",
+    "if time.monotonic() - asked_at < fresh_seconds(delivery.number):",
     rule="I3",
     replace="if True:",
 )
@@ -164,7 +164,7 @@ async def test_a_worker_that_hangs_while_it_looks_a_task_up_looks_again_before_i
     async def peer_stores_a_result() -> None:
         async with connected(muster, "peer") as bus:
             await put_result(bus, task.request_id, "a", ResultStatus.DONE)
-            await asyncio.sleep(2 * STALE_SECONDS)
+            await asyncio.sleep(4 * STALE_SECONDS)
 
     async with running_proxy(muster.broker.port) as proxy:
         bus = await Bus.connect(proxy.url, Sender("worker", "here"))
@@ -179,6 +179,28 @@ async def test_a_worker_that_hangs_while_it_looks_a_task_up_looks_again_before_i
         await bus.close()
 
     assert verdict is Verdict.DONE_ALREADY
+
+
+@guards("services/worker/muster_worker/history.py", "return Verdict.UNSURE", rule="I3", replace="return Verdict.RUN")
+@guards(
+    "services/worker/muster_worker/attempt.py",
+    "elif verdict is Verdict.UNSURE:",
+    rule="I1",
+    replace="elif False:",
+    seconds=60,
+)
+async def test_a_task_that_cannot_be_looked_up_quickly_enough_is_handed_back_and_done_later(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    async with running_proxy(muster.broker.port) as proxy:
+        await muster.start("worker", "w1", env={"MUSTER_NATS_URL": proxy.url})
+        proxy.delay_seconds = STALE_SECONDS / 2
+
+        request = await muster.submit([{"id": "a", "orders": {"fail": "once", "times": 1}}], deadline_seconds=25)
+        answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.DONE
+    assert muster.executions(request) == {"a": 2}  # a further attempt is always looked up
+    assert "attempt 2  handed back: the broker was too slow" in muster.service_log("w1")
 
 
 async def test_a_second_copy_of_a_task_that_runs_here_is_not_started(muster: Muster) -> None:

@@ -18,9 +18,9 @@ async def fill(muster: Muster, stream: str, subject: str) -> None:
 
 @guards(
     "services/supervisor/muster_supervisor/steps/expire.py",
-    'owner.in_background(lambda: abort_attempts(owner, (step.attempt_id,), "its timeout was reached"))',
+    'owner.in_background(lambda: stop(owner, step.attempt_id, attempt.task_sequence, "its timeout was reached"))',
     rule="I4",
-    replace='await abort_attempts(owner, (step.attempt_id,), "its timeout was reached")',
+    replace='await stop(owner, step.attempt_id, attempt.task_sequence, "its timeout was reached")',
 )
 async def test_attempts_that_expire_while_control_is_full_do_not_cost_the_deadline(muster: Muster) -> None:
     await fill(muster, "CONTROL", "control.another")

@@ -4,8 +4,11 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from muster_protocol.messages import AnswerStatus
+from muster_protocol import subjects
+from muster_protocol.messages import Abort, AnswerStatus, Check
+from muster_protocol.sender import Origin, Sender
 from muster_testing.proxy import Proxy, running_proxy
+from muster_testing.waiting import until_asked
 from tests.guards import guards
 from tests.harness import Muster
 
@@ -71,3 +74,36 @@ async def test_what_was_skipped_for_a_task_is_done_when_its_success_comes_late(m
 
     assert answer.status is AnswerStatus.DONE
     assert answer.output == {"b": f"b of {request}", "meanwhile": f"meanwhile of {request}"}
+
+
+@guards(
+    "services/worker/muster_worker/attempt.py",
+    "if self._is_settling or (self._has_outcome and keeps is None):",
+    rule="I4",
+    replace="if self._is_settling:",
+    seconds=30,
+)
+async def test_an_attempt_that_is_given_up_while_its_success_finds_no_room_is_still_done(muster: Muster):
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+    request = await muster.submit([{"id": "a", "orders": {"until": "go"}, "max_attempts": 1}], deadline_seconds=10)
+    await muster.until_log(request, lambda state: state.in_flight == 1 and not state.dispatch_unconfirmed)
+    await muster.until(lambda: muster.executions(request)["a"] == 1, "it runs")
+    await muster.leave_room_for("RESULTS", messages=1)
+    muster.release("go")
+    await muster.until(lambda: bool(muster.traces("end")), "it has finished, and is not stored")
+    owner = Origin(request, Sender("supervisor", "s1"), term=(await muster.state(request)).term)
+    starts = len(await muster.bus.read(subjects.events(request)))
+
+    given_up = (("a", 1),)
+    await muster.bus.store(Abort(request_id=request, attempts=given_up, reason="its timeout was reached"), owner)
+    await muster.bus.store(Check(request_id=request, attempts=given_up), owner)
+
+    async def is_heard() -> bool:
+        return len(await muster.bus.read(subjects.events(request))) > starts
+
+    await until_asked(is_heard, "the worker has heard both, and says that it is at work", within=5)
+    await muster.leave_room_for("RESULTS", messages=1000)
+
+    assert (await muster.answer(request)).status is AnswerStatus.DONE
+    assert muster.executions(request) == {"a": 1}

@@ -90,6 +90,10 @@ class RequestLog:
         """Read everything that is new: at the leader, or from any replica when a little late will do."""
         await self._tail.read(self._fold, from_leader=from_leader)
 
+    async def read_again(self) -> None:
+        """Fold the whole log anew, as the leader has it: what came live may be somebody's invention."""
+        await self._tail.read(self._fold, forget=self._forget)
+
     async def changed(self, timeout: float) -> bool:
         """Wait for news, at most this long; a gap is read. False: nothing came."""
         try:
@@ -107,6 +111,9 @@ class RequestLog:
     def wake(self) -> None:
         """Something outside the log changed."""
         self._tail.changed.set()
+
+    def _forget(self) -> None:
+        self.state = RequestState(self.request_id)
 
     async def _write(self, body: LogBody, term: int, *, nonce: str = "", expected: int | None = None) -> Stored:
         """Store an entry and fold everything up to it."""

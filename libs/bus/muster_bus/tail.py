@@ -93,10 +93,22 @@ class Tail:
         await self._bus.unsubscribe(self._subscription)
         self._subscription = None
 
-    async def read(self, handle: Callable[[Raw], Awaitable[None]], *, from_leader: bool = True) -> None:
-        """Hand over everything that is stored after the position: all that the leader has, or any replica."""
+    async def read(
+        self,
+        handle: Callable[[Raw], Awaitable[None]],
+        *,
+        from_leader: bool = True,
+        forget: Callable[[], None] | None = None,
+    ) -> None:
+        """Hand over everything that is stored after the position: all that the leader has, or any replica.
+
+        With `forget` it begins at the start of the log, once whoever takes the entries has forgotten them all.
+        """
         async with self._reading:
             self.has_gap = False
+            if forget is not None:
+                forget()
+                self.position = 0
             try:
                 subject = subjects.results(self._request_id)
                 for raw in await self._bus.read(subject, self.position, from_leader=from_leader):

@@ -10,7 +10,7 @@ CLOSE_SECONDS = 5.0
 
 
 class Proxy:
-    """Passes bytes both ways. It can cut, fall silent, insert a line, change bytes, and be closed and opened again."""
+    """Passes bytes both ways. It can cut, fall silent, delay, insert, change bytes, and be closed and opened again."""
 
     def __init__(self, broker_port: int) -> None:
         self._broker_port = broker_port
@@ -25,6 +25,7 @@ class Proxy:
         self.accepted = 0  # connections so far
         self.is_silent = False  # half-open: connections stand, and nothing passes either way
         self.drops_replies = False
+        self.delay_seconds = 0.0  # until what the broker says passes on
         self.sent = bytearray()  # by the client, as it went over the wire
 
     @property
@@ -77,8 +78,8 @@ class Proxy:
             writer.close()
             return
         directions = {
-            asyncio.create_task(_copy(reader, broker_writer, self._from_client)),
-            asyncio.create_task(_copy(broker_reader, writer, self._from_broker)),
+            asyncio.create_task(_copy(reader, broker_writer, self._from_client, lambda: 0.0)),
+            asyncio.create_task(_copy(broker_reader, writer, self._from_broker, lambda: self.delay_seconds)),
         }
         self._directions |= directions
         self._clients.add(writer)
@@ -108,9 +109,15 @@ class Proxy:
         return chunk[:place] + bytes([changed]) + chunk[place + 1 :]
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, passing: Callable[[bytes], bytes]) -> None:
+async def _copy(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    passing: Callable[[bytes], bytes],
+    delay_seconds: Callable[[], float],
+) -> None:
     with contextlib.suppress(OSError):
         while chunk := await reader.read(65_536):
+            await asyncio.sleep(delay_seconds())
             if passed := passing(chunk):
                 writer.write(passed)
                 await writer.drain()

@@ -21,7 +21,7 @@ from muster_supervisor.steps.answer import refuse_unread
 from muster_supervisor.taking.disposition import Disposition, Held, classify, report_reuse
 from muster_supervisor.taking.duplicates import Duplicates
 from muster_supervisor.taking.notes import note_returned
-from muster_supervisor.taking.signs import is_worked_on
+from muster_supervisor.taking.signs import Signs, signs_of_work
 
 log = logging.getLogger("muster.supervisor")
 
@@ -177,7 +177,7 @@ class Intake:
             await self._dispose(found, delivery, request_id)
             return False
         reason = poison_reason(state, delivery.number, is_read=False)
-        if reason and not await is_worked_on(bus, state):
+        if reason and await signs_of_work(bus, state, delivery.number) is Signs.NONE:
             await bus.report(reason, delivery, request_id=request_id)
             raise Poison(reason)
         return True

@@ -58,6 +58,7 @@ class Owner:
         self.spent = Usage()  # on plans that were refused: in no log entry, but paid
         seconds = request.deadline_seconds if request is not None else None
         self._deadline = delivery.time + (seconds or resources.team.limits.deadline_seconds)
+        self.has_answered = False  # this process wrote the answer itself
         self.may_have_conflicts = False  # a coordinator has written a record about the request
         self.conflicts = 0  # that are listed, when the answer is given
         self.publishing: set[str] = set()  # tasks whose message is not stored yet
@@ -103,6 +104,12 @@ class Owner:
             raise Superseded
         if not self.lease.is_held:
             raise LeaseLost
+
+    async def is_answered(self) -> bool:
+        """Whether the log has an answer for certain: ours, or one that was read. A live message may be forged."""
+        if self.state.answer is not None and not self.has_answered:
+            await self.log.read_again()
+        return self.state.answer is not None
 
     def inherit(self) -> None:
         """Go on by the log alone: what our message holds is not the body that counts."""

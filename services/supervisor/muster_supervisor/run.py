@@ -26,14 +26,13 @@ slot of the pull, so that thousands of requests can wait at once.
 
 Takeover. It is the same code as a start: read the log, append `taken`, go on with what is due. Tasks that are
 reserved but not recorded as published are published again; the broker drops a second copy with the same message
-id, and a worker finds a stored result in the log (13). A delivery that waited in our socket while this process
-hung may be older than that of the next owner: `_check_not_stale` compares the delivery numbers (2). Pulls end
-within half a lease, so that a hung process is not sent its own requests again (8). A take without progress is
-counted by the broker's delivery number; after three the request is answered from its log, without a model
-(poison.py). A hand-back (stop, or an entry that only a newer version can read) is recorded and does not count.
+id, and a worker finds a stored result in the log (13). A delivery that waited in our socket while this process hung
+may be older than that of the next owner: `_check_not_stale` compares their numbers (2). Pulls end within half a
+lease: a hung process is not sent its own requests again (8). Takes without progress or a hand-back are counted by
+the delivery number; after three the request is answered from its log, unless others may be at work (poison.py).
 
-End. Answered: ack. Stopped: hand back. Superseded, or no redelivery: drop the lease and write nothing. Any other
-error: the intake drops the lease, and the broker delivers the request again when the lease has run out.
+End. Answered for certain: ack. Stopped: hand back. Superseded, or no redelivery: drop the lease and write nothing.
+Any other error: the intake drops the lease, and the broker delivers the request again when the lease has run out.
 """
 
 import asyncio
@@ -65,7 +64,7 @@ from muster_supervisor.steps.expire import expire
 from muster_supervisor.steps.plan import plan
 from muster_supervisor.steps.refine import start_refining
 from muster_supervisor.taking.disposition import Disposition, Held, classify, report_reuse
-from muster_supervisor.taking.signs import is_worked_on
+from muster_supervisor.taking.signs import Signs, signs_of_work
 
 log = logging.getLogger("muster.supervisor")
 
@@ -145,7 +144,7 @@ class Run:
         if not await self._begin():
             return
         self.slot_released.set()  # what follows waits for models, workers or people: the pull may take another request
-        while owner.state.answer is None:
+        while not await owner.is_answered():
             if self._is_stopping or self._sees_unknown_kind():
                 await owner.hand_back(UNKNOWN_KIND_DELAY_SECONDS if owner.log.unknown_kind else 0.0)
                 return
@@ -173,11 +172,11 @@ class Run:
         if found in (Disposition.ANSWERED, Disposition.INHERITED):
             await report_reuse(owner.bus, owner.state, owner.delivery)
         match found:
-            case Disposition.ANSWERED:
+            case Disposition.ANSWERED if await owner.is_answered():
                 owner.lease.ack()
             case Disposition.KEPT:
                 self.is_duplicate = True
-            case Disposition.STALE:
+            case Disposition.STALE | Disposition.ANSWERED:
                 owner.lease.drop()
             case Disposition.OURS | Disposition.INHERITED:
                 if found is Disposition.INHERITED:
@@ -208,10 +207,12 @@ class Run:
             return
         owner.check()
         if reason := poison_reason(owner.state, owner.delivery.number, is_read=True):
-            if not await is_worked_on(owner.bus, owner.state):
+            signs = await signs_of_work(owner.bus, owner.state, owner.delivery.number)
+            if signs is Signs.NONE:
                 await refuse(owner, reason, "poison")
                 return
-            await owner.record_survival()  # a worker is at it: the takes before this one were not in vain
+            if signs is Signs.SEEN:
+                await owner.record_survival()  # the takes before this one were not in vain
         self.on_control()
         owner.in_background(lambda: publish_again(owner))
 
@@ -290,7 +291,7 @@ class Run:
         await dispatch(self.owner, step)
 
     def _sees_unknown_kind(self) -> bool:
-        """Whether a newer supervisor wrote an entry that we cannot read, and there is time for one that can."""
+        """Whether there is an entry that only a newer supervisor can read, and time for one to come."""
         return self.owner.log.unknown_kind is not None and self.owner.seconds_left() > 3 * UNKNOWN_KIND_DELAY_SECONDS
 
     def _allowance(self) -> Allowance:

@@ -7,12 +7,14 @@ from functools import partial
 
 from muster_agent.models.port import Model
 from muster_agent.team.schema import Team
-from muster_bus.broker.queues import WAIT_SECONDS, ack_wait_of, longest_deadline, request_queue
+from muster_bus.background import supervised
+from muster_bus.broker.queues import WAIT_SECONDS, ack_wait_of, learn_time, longest_deadline, request_queue
 from muster_bus.buckets.conflicts import follow_conflicts
 from muster_bus.connection import Bus
 from muster_bus.pull import Pull
 from muster_protocol import subjects
 from muster_supervisor.intake import Intake
+from muster_supervisor.leftovers import Leftovers
 from muster_supervisor.owner import Resources
 from muster_supervisor.taking.notes import note_returned
 
@@ -31,6 +33,7 @@ class Supervisor:
         self._model = model
         self._pull: Pull | None = None
         self._intake: Intake | None = None
+        self._sweeping: asyncio.Task[None] | None = None
 
     @property
     def last_turn_at(self) -> float:
@@ -39,6 +42,7 @@ class Supervisor:
     async def start(self) -> None:
         """Pull the team's requests, and listen to what people say about them."""
         await self.bus.open()
+        await learn_time(self.bus)
         team, queue = self._team.team, request_queue(self._team.team)
         lease_seconds = await ack_wait_of(self.bus, queue)
         resources = Resources(self.bus, self._team, self._model, asyncio.Semaphore(MODEL_SLOTS), lease_seconds)
@@ -49,6 +53,7 @@ class Supervisor:
         returned = partial(note_returned, self.bus, team)
         self._pull = Pull(self.bus, queue, STARTING, lease_seconds, intake.take, returned)
         await self._pull.start()
+        self._sweeping = supervised(Leftovers(self.bus, lease_seconds).sweep(), "settling tasks that nobody waits for")
         log.info("ready: team %s, model %s", team, self._model.name)
 
     async def stop(self, grace_seconds: float) -> None:
@@ -56,6 +61,8 @@ class Supervisor:
         if self._pull is None or self._intake is None:
             return
         runs = self._intake.runs
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         starting = await self._pull.close()
         self._intake.stop()
         working = {*starting, *self._intake.supervising}

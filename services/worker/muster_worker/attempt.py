@@ -63,6 +63,7 @@ class RunningAttempt:
     __slots__ = (
         "_abort_reason",
         "_handler",
+        "_has_outcome",
         "_is_settling",
         "_keeps",
         "_meter",
@@ -89,6 +90,7 @@ class RunningAttempt:
         self._refused: set[int] = set()  # messages that were acked because this one runs
         self._abort_reason = ""
         self._is_settling = False
+        self._has_outcome = False
         self.is_aborted = False
         self.is_running = False
         self.start_announced = True  # there is no start to announce before the role begins
@@ -102,6 +104,8 @@ class RunningAttempt:
                 verdict = await self._resources.history.judge(self.task, self.delivery)
                 if verdict is Verdict.RUN:
                     await self._work()
+                elif verdict is Verdict.UNSURE:
+                    await self._hand_back(verdict.value, min(RETURN_SECONDS * self.begun.number, MAX_RETURN_SECONDS))
                 else:
                     await self._settle_unrun(verdict)
             except asyncio.CancelledError:
@@ -115,8 +119,8 @@ class RunningAttempt:
 
         An abort is repeated until it has an effect. Only the first cancels: the role may be cleaning up by now.
         """
-        if self._is_settling:
-            return
+        if self._is_settling or (self._has_outcome and keeps is None):
+            return  # finished work is kept: its owner gave it up, and nobody else has it
         if keeps in self._refused:  # it was acked here: nobody else can go on with it
             log.warning("… task    %s  goes on: message %s, which was to, was refused here", log_name(self.task), keeps)
             return
@@ -224,6 +228,7 @@ class RunningAttempt:
             log.warning("… task    %s  did not stop when it was told to; its outcome is left out", log_name(self.task))
             raise asyncio.CancelledError
         note_lease(self.delivery.lease)
+        self._has_outcome = True
         self.start_announced = True
         outcome = await self._store(outcome, seconds)
         self.is_running = False
@@ -278,11 +283,11 @@ class RunningAttempt:
             self.delivery.lease.ack()
             self._log_failure(ResultStatus.FAILED, error, time.monotonic() - self.begun_at)
 
-    async def _hand_back(self) -> None:
-        """Hand back what a stop interrupted, unharmed, with a note."""
+    async def _hand_back(self, why: str = "the worker stops", delay_seconds: float = 0.0) -> None:
+        """Hand back what a stop interrupted or what was not begun, unharmed, with a note."""
         self._is_settling = True  # an abort must not interrupt the note
         try:
             await self._resources.events.handed_back(self.begun, self.task.attempt_id)
         finally:
-            self.delivery.lease.hand_back()
-        log.info("← task    %s  handed back", log_name(self.task))
+            self.delivery.lease.hand_back(delay_seconds)
+        log.info("← task    %s  handed back: %s", log_name(self.task), why)

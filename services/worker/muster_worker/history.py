@@ -14,7 +14,8 @@ from muster_protocol.messages import Result, Task
 from muster_worker.poison import is_poison
 
 STALE_SECONDS = 0.1  # after a look that took longer a peer may have stored a result since
-MAX_LOOKS = 3  # a broker that is slow every time must not keep the task from being done
+MAX_STALE_SECONDS = 3.0  # what a delivery may come to that was handed back again and again: a broker may be far away
+MAX_LOOKS = 3  # of one delivery; if all were slow it is handed back
 LOOK_UP_AFTER_SECONDS = 3.0  # a task that arrives later than this after its reservation is looked up
 
 
@@ -24,6 +25,7 @@ class Verdict(Enum):
     RUN = "it has to be run"
     CANCELLED = "its request was cancelled"
     LATE = "its deadline has passed"
+    UNSURE = "the broker was too slow to say whether it is done"
     DONE_ALREADY = "the log already has its result"
     DONE_FROM_HERE = "the log already has the result of this very message"
     POISON = "it was taken too often without a result"
@@ -60,9 +62,14 @@ class History:
                 return Verdict.DONE_FROM_HERE if is_from_here else Verdict.DONE_ALREADY
             if await is_poison(self._bus, task, delivery):
                 return Verdict.POISON
-            if time.monotonic() - asked_at < STALE_SECONDS:
-                break
-        return Verdict.RUN
+            if time.monotonic() - asked_at < fresh_seconds(delivery.number):
+                return Verdict.RUN
+        return Verdict.UNSURE
+
+
+def fresh_seconds(delivery: int) -> float:
+    """How long a look may take for its answer to hold: twice as long each time that the task had to be handed back."""
+    return min(MAX_STALE_SECONDS, STALE_SECONDS * 2 ** min(delivery - 1, 10))
 
 
 def has_other_id(task: Task, headers: Mapping[str, str] | None) -> bool:

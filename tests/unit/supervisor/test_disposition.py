@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from muster_protocol.fold import Entry, RequestState, fold
 from muster_protocol.messages import Answer, AnswerStatus, LogBody, Taken
-from muster_supervisor.taking.disposition import Disposition, Held, disposition
+from muster_supervisor.taking.disposition import (
+    MAX_KEPT,
+    OVERDUE_SECONDS,
+    Disposition,
+    Held,
+    disposition,
+    is_overdue,
+    surplus,
+)
 from tests.guards import guards
 
 DISPOSITION = "services/supervisor/muster_supervisor/taking/disposition.py"
@@ -159,7 +167,7 @@ def test_an_older_delivery_takes_nothing_from_the_holder_of_a_later_one():
     assert disposition(led_by(1, 3, handed_back=True), older, is_lease_stored=True) is Disposition.OURS
 
 
-@guards(DISPOSITION, "if not is_lease and is_lease_stored:", rule="I2", case="a copy")
+@guards(DISPOSITION, "if not is_lease and is_lease_stored and not is_overdue:", rule="I2", case="a copy")
 @pytest.mark.parametrize(
     ("held", "is_stored", "found"),
     [
@@ -172,3 +180,28 @@ def test_an_older_delivery_takes_nothing_from_the_holder_of_a_later_one():
 )
 def test_a_message_beside_the_lease_is_kept_while_the_lease_is_stored(held: Held, is_stored: bool, found: Disposition):
     assert disposition(led_by(1, 1), held, is_lease_stored=is_stored) is found
+
+
+@guards(
+    DISPOSITION,
+    "if not is_lease and is_lease_stored and not is_overdue:",
+    rule="I4",
+    replace="if not is_lease and is_lease_stored:",
+)
+def test_a_copy_is_supervised_once_its_request_should_have_been_answered_long_ago():
+    copy, other = Held(2, 1, "a"), Held(2, 1, "b")
+
+    assert disposition(led_by(1, 1), copy, is_lease_stored=True, is_overdue=True) is Disposition.OURS
+    assert disposition(led_by(1, 1), other, is_lease_stored=True, is_overdue=True) is Disposition.INHERITED
+    assert not is_overdue(led_by(1, 1), 9.0 + OVERDUE_SECONDS)
+    assert is_overdue(led_by(1, 1), 9.1 + OVERDUE_SECONDS)
+    assert not is_overdue(RequestState("r"), 1e9)
+
+
+@given(st.lists(st.sets(st.integers(1, 200), max_size=80), max_size=6))
+def test_the_earliest_messages_of_an_open_request_are_nobodys_surplus(holders: list[set[int]]):
+    stored = set[int]().union(*holders)
+    let_go = {sequence for held in holders for sequence in surplus(held)}
+
+    assert set(sorted(stored)[:MAX_KEPT]).isdisjoint(let_go)
+    assert all(len(held) - len(surplus(held)) <= MAX_KEPT for held in holders)

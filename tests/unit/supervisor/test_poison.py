@@ -3,8 +3,30 @@
 import pytest
 
 from muster_protocol.fold import RequestState
-from muster_supervisor.poison import may_be_poison, poison_reason
-from tests.unit.protocol.log_builder import LogBuilder, answer
+from muster_protocol.worker_card import WorkerCard
+from muster_supervisor.poison import (
+    MAX_DOUBTFUL_TAKES,
+    may_be_poison,
+    may_be_worked_on,
+    poison_reason,
+    waits_in_queue,
+)
+from tests.guards import guards
+from tests.unit.protocol.log_builder import (
+    FAR,
+    START,
+    LogBuilder,
+    answer,
+    failure,
+    planned,
+    reserved,
+    result,
+    revision,
+    statuses,
+    task,
+)
+
+POISON = "services/supervisor/muster_supervisor/poison.py"
 
 
 def taken_once() -> RequestState:
@@ -38,3 +60,50 @@ def test_an_answered_request_is_never_poison():
     log.own(answer())
 
     assert not poison_reason(log.state, 9, is_read=True)
+
+
+def with_one(phase: str) -> RequestState:
+    """A planned request whose only task is in this phase."""
+    log = planned(task("a"))
+    if phase != "ready":
+        log.own(reserved(("a", 1)))
+    match phase:
+        case "awaiting_retry":
+            log.work(failure("a"))
+        case "delayed":
+            log.work(failure("a"))
+            log.own(revision("a", 2, FAR))
+        case "done":
+            log.work(result("a"))
+        case _:
+            pass
+    assert statuses(log.state) == {"a": phase}
+    return log.state
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_doubtful"),
+    [("ready", False), ("reserved", True), ("awaiting_retry", True), ("delayed", True), ("done", False)],
+)
+def test_others_may_be_at_work_while_an_attempt_is_out_or_a_retry_is_put_off(phase: str, is_doubtful: bool):
+    assert may_be_worked_on(with_one(phase), 5, START + 1) is is_doubtful
+
+
+def test_nobody_is_at_work_on_what_is_not_planned():
+    assert not may_be_worked_on(taken_once(), 5, START + 1)
+
+
+@guards(POISON, "if is_over or state.unproductive_takes(delivery) >= MAX_DOUBTFUL_TAKES:", rule="I1")
+def test_doubt_ends_with_the_attempt_with_the_deadline_and_after_many_takes():
+    assert not may_be_worked_on(with_one("reserved"), 5, START + 100)
+    assert not may_be_worked_on(with_one("delayed"), 5, FAR)
+    judged = [delivery for delivery in range(1, 20) if not may_be_worked_on(with_one("reserved"), delivery, START + 1)]
+    assert judged[0] == MAX_DOUBTFUL_TAKES + 2
+
+
+@pytest.mark.parametrize(("tag", "busy", "waits"), [("work", 2, True), ("work", 1, False), ("other", 2, False)])
+def test_a_task_waits_in_the_queue_if_a_worker_with_its_tag_has_no_free_slot(tag: str, busy: int, waits: bool):
+    card = WorkerCard(name="w1", tags=(tag,), slots=2, busy=busy)
+
+    assert waits_in_queue(with_one("reserved"), [card], START + 1) is waits
+    assert not waits_in_queue(with_one("done"), [card], START + 1)

@@ -13,6 +13,7 @@ from nats.js import api
 from nats.js.errors import APIError, BadRequestError, NotFoundError, ServiceUnavailableError
 
 from muster_bus.connection import Bus
+from muster_bus.read_stream import timestamp
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import BrokerAway, Invalid, Misconfigured
 from muster_protocol.headers import BODY_REF
@@ -136,6 +137,15 @@ async def names_with_consumer(bus: Bus, stream: str) -> list[str]:
     return [name.removeprefix(PREFIXES[stream]) for name in found if name.startswith(PREFIXES[stream])]
 
 
+async def learn_time(bus: Bus) -> None:
+    """Ask the broker what time it is: to a process that has only read old messages it looks earlier than it is."""
+    try:
+        reply = await bus.nc.request(f"$JS.API.STREAM.INFO.{REQUESTS}", b"", timeout=LOOK_UP_SECONDS)
+        bus.clock.observe(timestamp(json.loads(reply.data)["ts"]))
+    except (TimeoutError, NatsError, ValueError, KeyError) as error:
+        log.debug("the broker did not say what time it is: %r", error)
+
+
 async def delete_task(bus: Bus, sequence: int) -> bool:
     """Remove a task message; False when it was not there any more."""
     try:
@@ -155,6 +165,32 @@ async def is_request_stored(bus: Bus, sequence: int) -> bool:
     return True
 
 
+class StoredTask(NamedTuple):
+    """A task message and its place; None for what is no task, which is left to whoever pulls it."""
+
+    sequence: int
+    task: Task | None
+
+
+async def next_task(bus: Bus, after: int) -> StoredTask | None:
+    """The first task message after a sequence; one at a time, since each may be large. None: there is no more."""
+    with named_errors(f"look through {TASKS}"):
+        try:
+            stored = await bus.nc.jetstream(timeout=LOOK_UP_SECONDS).get_msg(TASKS, after + 1, subject=">", next=True)
+        except NotFoundError:
+            return None
+    return StoredTask(stored.seq or after + 1, await _task_in(bus, stored))
+
+
+async def _task_in(bus: Bus, stored: api.RawStreamMsg) -> Task | None:
+    headers = cast("Mapping[str, str] | None", stored.headers) or {}  # nats-py does not say of what
+    try:
+        body = await bus.bodies.get(headers[BODY_REF]) if BODY_REF in headers else stored.data
+        return Task.read(body or b"")
+    except Invalid:
+        return None
+
+
 async def attempt_of_task(bus: Bus, sequence: int) -> AttemptId | None:
     """The attempt that a stored task message is for; None: there is no such message, or it is not a task."""
     if sequence < 1:
@@ -164,9 +200,5 @@ async def attempt_of_task(bus: Bus, sequence: int) -> AttemptId | None:
             stored = await bus.nc.jetstream(timeout=LOOK_UP_SECONDS).get_msg(TASKS, sequence)
         except (NotFoundError, BadRequestError):  # the latter: no sequence could be so large
             return None
-    headers = cast("Mapping[str, str] | None", stored.headers) or {}  # nats-py does not say of what
-    try:
-        body = await bus.bodies.get(headers[BODY_REF]) if BODY_REF in headers else stored.data
-        return Task.read(body or b"").attempt_id
-    except Invalid:
-        return None
+    task = await _task_in(bus, stored)
+    return None if task is None else task.attempt_id

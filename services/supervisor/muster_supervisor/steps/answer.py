@@ -15,12 +15,13 @@ from muster_bus.log import RequestLog
 from muster_bus.tracing.tracing import error_type
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid, Retryable
+from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus
-from muster_protocol.status_words import TaskStatus
 from muster_supervisor.abort import abort_request
 from muster_supervisor.composing.compose import compose
-from muster_supervisor.composing.merge import Draft, chosen, completed, cut, gaps, merge
-from muster_supervisor.decide import GiveAnswer, status_of
+from muster_supervisor.composing.final import Circumstances, final_answer
+from muster_supervisor.composing.merge import Draft, chosen, completed, cut, merge
+from muster_supervisor.decide import GiveAnswer
 from muster_supervisor.owner import Owner
 from muster_supervisor.spans import (
     error_class_of_tasks,
@@ -36,7 +37,6 @@ log = logging.getLogger("muster.supervisor")
 WRITE_SECONDS = 0.5  # kept back from composing to write the answer
 COUNT_SECONDS = 0.2  # for the number of conflicts; it is read while the answer is composed
 RETRY_SECONDS = 0.1  # before a large answer is tried again that the object store did not take
-MAX_GAPS, MAX_REASON = 1000, 200  # what is left of the reasons in an answer that was too long; the log has them all
 
 
 async def give_answer(owner: Owner, step: GiveAnswer) -> None:
@@ -44,7 +44,8 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
     if owner.state.plan_entry is None and owner.planning_error:
         step = replace(step, reason=f"{step.reason}; {owner.planning_error}")
     if owner.state.in_flight:
-        owner.in_background(lambda: abort_request(owner, step.reason or "the request is answered"))
+        why = step.reason or "the request is answered"
+        owner.in_background(lambda: abort_request(owner.bus, owner.state, why, owner.log.carrier))
     counting = supervised(_count_conflicts(owner), "counting the conflicts of a request")
     draft = await _compose(owner, step)
     has_composed_again = False
@@ -72,6 +73,7 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
             draft = cut(draft, str(reason))
             continue
         if is_written:
+            owner.has_answered = True
             _log_written(answer)
             export_answer(owner.bus, owner.delivery, answer, step.cause or error_class_of_tasks(owner.state))
             await owner.finish_background()
@@ -84,7 +86,7 @@ async def refuse(owner: Owner, reason: str, cause: str) -> None:
 
 
 async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> Disposition:
-    """Answer a delivery that holds no usable request, so that nobody can own it. The reason was reported.
+    """Answer a delivery that holds no usable request, so that nobody can own it, by its log. The reason was reported.
 
     Returns what the delivery is after that: answered, unless another message is the lease of the request.
     """
@@ -94,23 +96,35 @@ async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> Dispos
     known = RequestLog(bus, request_id, trace.carrier)
     await known.refresh(from_leader=True)
     has_workflow = is_workflow_exported(known.state)
+    around = Circumstances(bus.clock.now() - delivery.time, trace.trace_id, held.request_hash)
+    is_cut = False
     while (found := await classify(bus, known.state, held)) is Disposition.OURS:  # again after a lost write
-        answer = Answer(
-            request_id=request_id,
-            status=AnswerStatus.FAILED,
-            text=f"The request is invalid. {reason}",
-            reason=str(reason),
-            gaps=(str(reason),),
-            trace_id=trace.trace_id,
-            request_hash=held.request_hash,
-        )
-        if await known.compare_and_set(answer, term=known.state.term):
+        answer = _refusal(known.state, str(reason), around, is_cut=is_cut)
+        try:
+            is_written = await known.compare_and_set(answer, term=known.state.term)
+        except Invalid:
+            if is_cut:
+                raise
+            is_cut = True
+            continue
+        if is_written:
             _log_written(answer)
+            await abort_request(bus, known.state, str(reason), trace.carrier)
             with bus.tracing.under(trace):
                 if not has_workflow:
                     export_workflow(bus, delivery, trace, known.state)
                 export_answer(bus, delivery, answer, error_type(reason))
     return found
+
+
+def _refusal(state: RequestState, reason: str, around: Circumstances, *, is_cut: bool) -> Answer:
+    """What is done by now, merged, and why there will not be more."""
+    status = AnswerStatus.CANCELLED if state.cancelled is not None else AnswerStatus.FAILED
+    draft = merge(state, reason)
+    answer = final_answer(state, GiveAnswer(status, reason), cut(draft, reason) if is_cut else draft, around)
+    if state.plan_entry is not None:
+        return answer
+    return answer.model_copy(update={"text": f"The request is invalid. {reason}"})
 
 
 async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
@@ -140,32 +154,15 @@ async def _count_conflicts(owner: Owner) -> None:
 
 
 def _final(owner: Owner, step: GiveAnswer, draft: Draft) -> Answer:
-    """The answer as the log stands now."""
-    state = owner.state
-    outcomes = state.outcomes()
-    done = sum(outcome.status is TaskStatus.DONE for outcome in outcomes)
-    missing = gaps(state)
-    if draft.is_cut:
-        missing = tuple(gap[:MAX_REASON] for gap in missing[:MAX_GAPS])
-        outcomes = tuple(row.model_copy(update={"reason": row.reason and row.reason[:MAX_REASON]}) for row in outcomes)
-        missing += tuple(f"{task_id} is done, but its output is too long" for task_id in draft.left_out[:MAX_GAPS])
-    return Answer(
-        request_id=owner.request_id,
-        status=step.status if step.status is AnswerStatus.CANCELLED else status_of(state),
-        text=draft.text if state.plan_entry is not None else step.reason,
-        output=draft.output,
-        tasks=outcomes,
-        reason=step.reason,
-        gaps=(step.reason, *missing) if step.reason else missing,
-        confidence=round(done / len(outcomes), 3) if outcomes else None,
-        usage=state.usage + draft.usage + owner.spent,
-        seconds=round(owner.now() - owner.delivery.time, 3),
-        sequential_seconds=round(sum(outcome.seconds for outcome in outcomes), 3),
+    around = Circumstances(
+        seconds=owner.now() - owner.delivery.time,
         trace_id=owner.trace.trace_id,
-        model=owner.resources.model.name,
         request_hash=owner.request_hash,
+        model=owner.resources.model.name,
+        spent=owner.spent,
         conflicts=owner.conflicts,
     )
+    return final_answer(owner.state, step, draft, around)
 
 
 def _log_written(answer: Answer) -> None:

@@ -5,7 +5,7 @@ import logging
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.messages import Failure, Result, ResultStatus
 from muster_protocol.status import failure_text
-from muster_supervisor.abort import abort_attempts
+from muster_supervisor.abort import stop
 from muster_supervisor.decide import Expire, timed_out
 from muster_supervisor.owner import Owner
 
@@ -21,7 +21,7 @@ async def expire(owner: Owner, step: Expire) -> None:
         return  # it came while an earlier step was carried out
     failure = timed_out(task_id, attempt.timeout_seconds)
     await fail_attempt(owner, step.attempt_id, failure, attempt.timeout_seconds)
-    owner.in_background(lambda: abort_attempts(owner, (step.attempt_id,), "its timeout was reached"))
+    owner.in_background(lambda: stop(owner, step.attempt_id, attempt.task_sequence, "its timeout was reached"))
 
 
 async def fail_attempt(owner: Owner, attempt_id: AttemptId, failure: Failure, seconds: float = 0.0) -> None:

@@ -7,6 +7,7 @@ end. If the lease is gone without an answer, whoever holds another message goes 
 is not the one that counts (decision 23).
 """
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
@@ -15,6 +16,9 @@ from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_protocol import headers as h
 from muster_protocol.fold import RequestState
+
+OVERDUE_SECONDS = 15.0  # after the deadline: a lease, and what a takeover takes; then whoever holds a copy answers
+MAX_KEPT = 32  # copies of an open request in one process: what the broker waits for at once is bounded for all teams
 
 
 class Disposition(Enum):
@@ -40,8 +44,8 @@ class Held(NamedTuple):
         return cls(delivery.sequence, delivery.number, request_hash)
 
 
-def disposition(state: RequestState, held: Held, *, is_lease_stored: bool) -> Disposition:
-    """Compare a delivery with the log, which was read just now."""
+def disposition(state: RequestState, held: Held, *, is_lease_stored: bool, is_overdue: bool = False) -> Disposition:
+    """Compare a delivery with the log, which was read just now; overdue means that nobody answered in time."""
     if state.answer is not None:
         return Disposition.ANSWERED
     if state.term == 0:
@@ -49,7 +53,7 @@ def disposition(state: RequestState, held: Held, *, is_lease_stored: bool) -> Di
     is_lease = state.request_sequence == held.sequence
     if is_lease and state.owner is not None and state.delivery > held.number:
         return Disposition.STALE
-    if not is_lease and is_lease_stored:
+    if not is_lease and is_lease_stored and not is_overdue:
         return Disposition.KEPT
     return Disposition.OURS if state.request_hash == held.request_hash else Disposition.INHERITED
 
@@ -58,7 +62,21 @@ async def classify(bus: Bus, state: RequestState, held: Held) -> Disposition:
     """The disposition; the broker is asked only if another message is the lease."""
     is_asked = state.answer is None and state.term > 0 and state.request_sequence != held.sequence
     is_lease_stored = is_asked and await is_request_stored(bus, state.request_sequence)
-    return disposition(state, held, is_lease_stored=is_lease_stored)
+    is_late = is_asked and is_overdue(state, bus.clock.now())
+    return disposition(state, held, is_lease_stored=is_lease_stored, is_overdue=is_late)
+
+
+def is_overdue(state: RequestState, now: float) -> bool:
+    """Whether whoever leads the request should have answered long ago: its message may never be delivered again."""
+    return state.deadline is not None and now > state.deadline + OVERDUE_SECONDS
+
+
+def surplus(held: Iterable[int]) -> list[int]:
+    """Of the messages of one open request that one process holds, those that it need not keep.
+
+    The earliest are kept. So of all that are stored the first few are nobody's surplus, whoever holds which.
+    """
+    return sorted(held)[MAX_KEPT:]
 
 
 async def report_reuse(bus: Bus, state: RequestState, delivery: Delivery) -> None:

@@ -5,7 +5,7 @@ import logging
 from muster_bus.lease import Delivery
 from muster_bus.log import RequestLog
 from muster_supervisor.owner import Resources
-from muster_supervisor.taking.disposition import Disposition, Held, classify, report_reuse
+from muster_supervisor.taking.disposition import Disposition, Held, classify, report_reuse, surplus
 from muster_supervisor.taking.notes import note_returned, taken_note
 
 log = logging.getLogger("muster.supervisor")
@@ -59,6 +59,8 @@ class Duplicates:
             await self._log.refresh()
             for delivery in list(self._held.values()):
                 await self._review(delivery)
+            for sequence in surplus(self._held):
+                await self._acknowledge(self._held[sequence])
             if self._held:
                 await self._log.changed(self._resources.lease_seconds / LOOKS_PER_LEASE)
 
@@ -66,9 +68,7 @@ class Duplicates:
         """Settle one message, unless it has to be kept."""
         found = await classify(self._resources.bus, self._log.state, Held.of(delivery))
         if found is Disposition.ANSWERED:
-            await report_reuse(self._resources.bus, self._log.state, delivery)
-            self._forget(delivery)
-            delivery.lease.ack()
+            await self._acknowledge(delivery)
         elif found is Disposition.STALE or not delivery.lease.is_held:
             self._forget(delivery)
             delivery.lease.drop()
@@ -79,6 +79,12 @@ class Duplicates:
         elif delivery.sequence not in self._introduced and found is Disposition.KEPT:
             self._introduced.add(delivery.sequence)
             await self._introduce(delivery)
+
+    async def _acknowledge(self, delivery: Delivery) -> None:
+        """Nobody needs it: there is an answer, or there are enough others; the sender of another body is told."""
+        await report_reuse(self._resources.bus, self._log.state, delivery)
+        self._forget(delivery)
+        delivery.lease.ack()
 
     def _forget(self, delivery: Delivery) -> None:
         """A later delivery of the message may have replaced this one meanwhile; that one stays."""

@@ -1,0 +1,63 @@
+"""I1: a request that is given up as poison keeps what is done, and one for which others are at work is not given up."""
+
+import pytest
+
+from muster_protocol.messages import AnswerStatus
+from tests.flow.in_process import put_task, task_of
+from tests.guards import guards
+from tests.harness import Muster
+
+TAKES = 4  # one more than a request without progress has
+
+
+async def die_in_turn(muster: Muster, step: str) -> None:
+    """Supervisors that all wait for the same request, each of which ends at this step of it."""
+    names = [f"dying-{number}" for number in range(TAKES)]
+    for name in names:
+        muster.spawn("supervisor", name, die_at=step)
+    for name in names:
+        assert await muster.ended(name) == 137
+
+
+@pytest.mark.sweep
+@guards(
+    "services/supervisor/muster_supervisor/steps/answer.py",
+    "draft = merge(state, reason)",
+    rule="I4",
+    replace='draft = Draft("", {})',
+    seconds=60,
+)
+async def test_a_request_that_nobody_can_read_any_more_is_answered_with_what_is_done(muster: Muster) -> None:
+    await muster.start("worker", "w1", "--role", "scripted")
+    await muster.start("supervisor", "s1")
+    tasks = [{"id": "quick"}, {"id": "lonely", "tag": "second", "timeout_seconds": 1.5, "max_attempts": 1}]
+    request = await muster.submit(tasks)
+    await muster.until_log(request, lambda state: bool(state.tasks) and state.tasks["quick"].phase == "done")
+    muster.kill("s1")
+    await die_in_turn(muster, "before:read")
+
+    await muster.start("supervisor", "wary", die_at="before:read")
+    answer = await muster.answer(request)
+
+    assert answer.status is AnswerStatus.PARTIAL
+    assert answer.output == {"quick": f"quick of {request}"}
+    assert {task.id: task.status for task in answer.tasks} == {"quick": "done", "lonely": "cancelled"}
+    assert "poison" in answer.reason
+    await muster.until_settled("tasks.second")
+
+
+@pytest.mark.sweep
+async def test_a_request_whose_task_waits_behind_another_is_not_poison(muster: Muster) -> None:
+    await muster.start("worker", "w1", "--slots", "1")
+    await put_task(muster, task_of("before", description='{"until": "go"}'))
+    await muster.until(lambda: bool(muster.traces()), "the only slot is taken")
+    request = await muster.submit([{"id": "a"}])
+    await muster.start("supervisor", "s1", die_at="after:dispatched")
+    assert await muster.ended("s1") == 137
+    await die_in_turn(muster, "after:taken")
+
+    await muster.start("supervisor", "s2")
+    await muster.until_log(request, lambda state: state.owner == "s2")
+    muster.release("go")
+
+    assert (await muster.answer(request)).status is AnswerStatus.DONE

@@ -54,7 +54,8 @@ CONTENT = (INPUT_MESSAGES, OUTPUT_MESSAGES, TOOL_ARGUMENTS, TOOL_RESULT)  # writ
 # span events: what a span waited for, or what happened to it
 QUEUED = "queued"  # between the reservation of an attempt and its start
 BACK_OFF = "back-off"  # before the next attempt
-RETRY = "retry"  # a model was busy or limited: the wait before the next call
+RETRY = "retry"  # a model was busy: the wait before the next call …
+RATE_LIMIT = "rate limit"  # … and where it said that it is asked too often
 BROKER_AWAY, BROKER_BACK = "broker away", "broker back"
 REDELIVERED = "redelivered"
 PAUSED = "paused"  # the process or its event loop stood still
@@ -62,7 +63,7 @@ LEASE_LOST = "lease lost"
 HANDED_BACK, STOPPED = "handed back", "stopped"
 CONFLICT_SIDE = "side of a conflict"  # one assignment of an attempt that was assigned twice
 EVENTS = (
-    *(QUEUED, BACK_OFF, RETRY, BROKER_AWAY, BROKER_BACK, REDELIVERED, PAUSED, LEASE_LOST, HANDED_BACK, STOPPED),
+    *(QUEUED, BACK_OFF, RETRY, RATE_LIMIT, BROKER_AWAY, BROKER_BACK, REDELIVERED, PAUSED, LEASE_LOST, HANDED_BACK, STOPPED),
     CONFLICT_SIDE,
     "exception",  # OpenTelemetry's own
 )

@@ -64,6 +64,7 @@ from muster_supervisor.steps.dispatch import dispatch, publish_again
 from muster_supervisor.steps.expire import expire
 from muster_supervisor.steps.plan import plan
 from muster_supervisor.steps.refine import start_refining
+from muster_supervisor.taking.answered import acknowledge, acknowledge_again
 from muster_supervisor.taking.disposition import Disposition, Held, classify, report_reuse
 from muster_supervisor.taking.signs import is_worked_on
 
@@ -159,7 +160,7 @@ class Run:
                 await self._carry_out(steps)
             else:
                 await self._wait()
-        owner.lease.ack()
+        await acknowledge(owner.bus, owner.delivery, owner.state)
 
     async def _begin(self) -> bool:
         """Take the request: a new one in one write, any other after reading its log. False: it is not ours."""
@@ -174,7 +175,7 @@ class Run:
             await report_reuse(owner.bus, owner.state, owner.delivery)
         match found:
             case Disposition.ANSWERED:
-                owner.lease.ack()
+                await acknowledge_again(owner.bus, owner.delivery, owner.state)
             case Disposition.KEPT:
                 self.is_duplicate = True
             case Disposition.STALE:

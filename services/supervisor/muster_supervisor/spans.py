@@ -2,7 +2,8 @@
 
 The workflow span is exported when the request is first taken, before anything can hang under it. Its ids are computed
 from the request's id, so that a supervisor that takes over goes on under the same span. What is known only at the end
-(status, duration, cost) stands in its child `answer <status>`, which whoever answers writes.
+(status, duration, cost) stands in its child `answer <status>`, which whoever acknowledges the request writes: it is
+made of the log, and its ids are computed too.
 """
 
 from collections.abc import Generator
@@ -14,11 +15,12 @@ from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.publish import Outgoing
 from muster_bus.tracing import names
+from muster_bus.tracing.computed import ComputedSpan
 from muster_bus.tracing.context import RequestTrace
-from muster_bus.tracing.tracing import event, fail
+from muster_bus.tracing.tracing import MAX_REASON, Value, event
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.fold import RequestState
-from muster_protocol.messages import Answer, AnswerStatus
+from muster_protocol.messages import AnswerStatus
 from muster_protocol.subjects import last_token
 from muster_supervisor.owner import Owner
 
@@ -47,8 +49,8 @@ def export_workflow(bus: Bus, delivery: Delivery, request: RequestTrace, state: 
         names.MESSAGE_ID: state.request_id,
         **bus.server,
     }
-    times = (delivery.time, state.started_at)
-    bus.tracing.export_workflow(request, f"invoke_workflow {team}", attributes, times)
+    span = ComputedSpan(f"invoke_workflow {team}", attributes, delivery.time, state.started_at, SpanKind.CONSUMER)
+    bus.tracing.export_workflow(request, span)
 
 
 def step_span(owner: Owner, name: str, **more: str | int) -> AbstractContextManager[Span | None]:
@@ -105,9 +107,12 @@ def take_over_span(owner: Owner, lost_seconds: float) -> AbstractContextManager[
     return opened()
 
 
-def export_answer(bus: Bus, delivery: Delivery, answer: Answer, error_class: str) -> None:
-    """What the request came to, from the time at which it was stored until now."""
-    attributes = {
+def export_answer(bus: Bus, delivery: Delivery, request: RequestTrace, state: RequestState) -> None:
+    """What the request came to, from the time at which it was stored until it was answered; all of it from the log."""
+    answer = state.answer
+    if answer is None or not bus.tracing.is_on:
+        return
+    attributes: dict[str, Value] = {
         names.REQUEST_ID: answer.request_id,
         names.STATUS: answer.status.value,
         names.SECONDS: answer.seconds,
@@ -115,9 +120,18 @@ def export_answer(bus: Bus, delivery: Delivery, answer: Answer, error_class: str
         names.OUTPUT_TOKENS: answer.usage.output_tokens,
         names.USD: answer.usage.usd,
     }
-    with bus.tracing.span(f"answer {answer.status.value}", attributes, began=delivery.time) as span:
-        if answer.status is AnswerStatus.FAILED:
-            fail(span, error_class, bus.tracing.shown(next(iter(answer.gaps), "")))
+    is_failed = answer.status is AnswerStatus.FAILED
+    if answer.error_class and not is_failed:
+        attributes[names.REASON] = answer.error_class
+    span = ComputedSpan(
+        f"answer {answer.status.value}",
+        attributes,
+        delivery.time,
+        state.answered_at,
+        error_class=(answer.error_class or "logic") if is_failed else "",
+        reason=bus.tracing.shown(next(iter(answer.gaps), ""))[:MAX_REASON] if is_failed else "",
+    )
+    bus.tracing.export_answer(request, answer.request_id, span)
 
 
 def error_class_of_tasks(state: RequestState) -> str:

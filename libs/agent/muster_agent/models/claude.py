@@ -120,10 +120,9 @@ def _explained(error: anthropic.APIError, model: str) -> MusterError:
     if not isinstance(error, anthropic.APIStatusError):
         return ModelAway(f"{model}: no answer from {error.request.url.host}: {error}")
     status, reason = error.status_code, error.message
-    if status == 429:
-        return RateLimited(f"{model} limits how often it is asked (429): {reason}", _retry_after(error.response.headers))
-    if status in (408, 409) or status >= 500:
-        return ModelAway(f"{model} is busy ({status}): {reason}", _retry_after(error.response.headers))
+    if status in (408, 409, 429) or status >= 500:
+        kind = RateLimited if status == 429 else ModelAway
+        return kind(f"{model} is busy or limited ({status}): {reason}", _retry_after(error.response.headers))
     if status in (401, 403):
         way_out = "check ANTHROPIC_API_KEY and what the key may use, or set model: offline"
         return KeyRefused(f"{model}: the key was refused ({status}): {reason}; {way_out}")

@@ -63,8 +63,8 @@ LEASE_LOST = "lease lost"
 HANDED_BACK, STOPPED = "handed back", "stopped"
 CONFLICT_SIDE = "side of a conflict"  # one assignment of an attempt that was assigned twice
 EVENTS = (
-    *(QUEUED, BACK_OFF, RETRY, RATE_LIMIT, BROKER_AWAY, BROKER_BACK, REDELIVERED, PAUSED, LEASE_LOST, HANDED_BACK, STOPPED),
-    CONFLICT_SIDE,
+    *(QUEUED, BACK_OFF, RETRY, RATE_LIMIT, BROKER_AWAY, BROKER_BACK, REDELIVERED, PAUSED, LEASE_LOST),
+    *(HANDED_BACK, STOPPED, CONFLICT_SIDE),
     "exception",  # OpenTelemetry's own
 )
 

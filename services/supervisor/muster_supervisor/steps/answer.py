@@ -15,6 +15,7 @@ from muster_bus.log import RequestLog
 from muster_bus.tracing.tracing import error_type
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid, Retryable
+from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus
 from muster_protocol.status_words import TaskStatus
 from muster_supervisor.abort import abort_request
@@ -24,11 +25,11 @@ from muster_supervisor.decide import GiveAnswer, status_of
 from muster_supervisor.owner import Owner
 from muster_supervisor.spans import (
     error_class_of_tasks,
-    export_answer,
     export_workflow,
     is_workflow_exported,
     step_span,
 )
+from muster_supervisor.taking.answered import acknowledge
 from muster_supervisor.taking.disposition import Disposition, Held, classify
 
 log = logging.getLogger("muster.supervisor")
@@ -73,7 +74,6 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
             continue
         if is_written:
             _log_written(answer)
-            export_answer(owner.bus, owner.delivery, answer, step.cause or error_class_of_tasks(owner.state))
             await owner.finish_background()
 
 
@@ -83,10 +83,10 @@ async def refuse(owner: Owner, reason: str, cause: str) -> None:
     await give_answer(owner, GiveAnswer(AnswerStatus.FAILED, reason, is_plain=True, cause=cause))
 
 
-async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> Disposition:
+async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> tuple[Disposition, RequestState] | None:
     """Answer a delivery that holds no usable request, so that nobody can own it. The reason was reported.
 
-    Returns what the delivery is after that: answered, unless another message is the lease of the request.
+    Returns what the delivery is and its log, if somebody else has answered it or has the request; None: it is settled.
     """
     request_id = h.request_id_of(delivery.headers, delivery.sequence, delivery.data)
     held = Held.of(delivery)
@@ -100,17 +100,18 @@ async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> Dispos
             status=AnswerStatus.FAILED,
             text=f"The request is invalid. {reason}",
             reason=str(reason),
+            error_class=error_type(reason),
             gaps=(str(reason),),
             trace_id=trace.trace_id,
             request_hash=held.request_hash,
         )
         if await known.compare_and_set(answer, term=known.state.term):
             _log_written(answer)
-            with bus.tracing.under(trace):
-                if not has_workflow:
-                    export_workflow(bus, delivery, trace, known.state)
-                export_answer(bus, delivery, answer, error_type(reason))
-    return found
+            if not has_workflow:
+                export_workflow(bus, delivery, trace, known.state)
+            await acknowledge(bus, delivery, known.state)
+            return None
+    return found, known.state
 
 
 async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
@@ -145,17 +146,19 @@ def _final(owner: Owner, step: GiveAnswer, draft: Draft) -> Answer:
     outcomes = state.outcomes()
     done = sum(outcome.status is TaskStatus.DONE for outcome in outcomes)
     missing = gaps(state)
+    status = step.status if step.status is AnswerStatus.CANCELLED else status_of(state)
     if draft.is_cut:
         missing = tuple(gap[:MAX_REASON] for gap in missing[:MAX_GAPS])
         outcomes = tuple(row.model_copy(update={"reason": row.reason and row.reason[:MAX_REASON]}) for row in outcomes)
         missing += tuple(f"{task_id} is done, but its output is too long" for task_id in draft.left_out[:MAX_GAPS])
     return Answer(
         request_id=owner.request_id,
-        status=step.status if step.status is AnswerStatus.CANCELLED else status_of(state),
+        status=status,
         text=draft.text if state.plan_entry is not None else step.reason,
         output=draft.output,
         tasks=outcomes,
         reason=step.reason,
+        error_class=step.cause or (error_class_of_tasks(state) if status is AnswerStatus.FAILED else ""),
         gaps=(step.reason, *missing) if step.reason else missing,
         confidence=round(done / len(outcomes), 3) if outcomes else None,
         usage=state.usage + draft.usage + owner.spent,

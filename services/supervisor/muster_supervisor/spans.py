@@ -41,7 +41,7 @@ def export_workflow(bus: Bus, delivery: Delivery, request: RequestTrace, state: 
         return
     team = last_token(delivery.subject)
     attributes = {
-        names.OPERATION: "invoke_workflow",
+        names.OPERATION: names.INVOKE_WORKFLOW,
         names.WORKFLOW: team,
         **names.messaging("process", delivery.subject, state.request_id),
         names.DESTINATION: delivery.subject,
@@ -49,7 +49,8 @@ def export_workflow(bus: Bus, delivery: Delivery, request: RequestTrace, state: 
         names.MESSAGE_ID: state.request_id,
         **bus.server,
     }
-    span = ComputedSpan(f"invoke_workflow {team}", attributes, delivery.time, state.started_at, SpanKind.CONSUMER)
+    name, times = f"{names.INVOKE_WORKFLOW} {team}", (delivery.time, state.started_at)
+    span = ComputedSpan(name, attributes, *times, SpanKind.CONSUMER)
     bus.tracing.export_workflow(request, span)
 
 
@@ -60,8 +61,8 @@ def step_span(owner: Owner, name: str, **more: str | int) -> AbstractContextMana
 
 def plan_span(owner: Owner) -> AbstractContextManager[Span | None]:
     team = owner.resources.team.team
-    attributes = {names.OPERATION: "plan", names.AGENT: team, names.REQUEST_ID: owner.request_id}
-    return owner.bus.tracing.span(f"plan {team}", attributes)
+    attributes = {names.OPERATION: names.PLAN, names.AGENT: team, names.REQUEST_ID: owner.request_id}
+    return owner.bus.tracing.span(f"{names.PLAN} {team}", attributes)
 
 
 def refine_span(owner: Owner, attempt_id: AttemptId, wait_seconds: float) -> AbstractContextManager[Span | None]:
@@ -71,7 +72,8 @@ def refine_span(owner: Owner, attempt_id: AttemptId, wait_seconds: float) -> Abs
     def opened() -> Generator[Span | None]:
         request_id, task_id, attempt = attempt_id
         attributes = {names.REQUEST_ID: request_id, names.TASK_ID: task_id, names.ATTEMPT: attempt}
-        with owner.bus.tracing.span(f"refine {task_id}", attributes) as span:
+        role = owner.state.tasks[task_id].outcome()["role"]
+        with owner.bus.tracing.span(f"{names.REFINE} {role}", attributes) as span:
             event(names.BACK_OFF, {names.SECONDS: round(wait_seconds, 3)})
             yield span
 
@@ -90,7 +92,7 @@ def publish_span(owner: Owner, outgoing: list[Outgoing]) -> AbstractContextManag
     }
     if len(subjects) == 1:
         attributes[names.DESTINATION] = subjects.pop()
-    return owner.bus.tracing.span("publish tasks", attributes, SpanKind.PRODUCER)
+    return owner.bus.tracing.span(names.PUBLISH_TASKS, attributes, SpanKind.PRODUCER)
 
 
 def take_over_span(owner: Owner, lost_seconds: float) -> AbstractContextManager[Span | None]:
@@ -99,7 +101,7 @@ def take_over_span(owner: Owner, lost_seconds: float) -> AbstractContextManager[
     @contextmanager
     def opened() -> Generator[Span | None]:
         previous = {names.DELIVERY: owner.delivery.number, names.PREVIOUS_OWNER: owner.state.owner or "handed back"}
-        with step_span(owner, "take over", **previous) as span:
+        with step_span(owner, names.TAKE_OVER, **previous) as span:
             if lost_seconds:
                 event(names.LEASE_LOST, {names.SECONDS: round(lost_seconds, 3)})
             yield span
@@ -124,7 +126,7 @@ def export_answer(bus: Bus, delivery: Delivery, request: RequestTrace, state: Re
     if answer.error_class and not is_failed:
         attributes[names.REASON] = answer.error_class
     span = ComputedSpan(
-        f"answer {answer.status.value}",
+        f"{names.ANSWER} {answer.status.value}",
         attributes,
         delivery.time,
         state.answered_at,

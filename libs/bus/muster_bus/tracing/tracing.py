@@ -218,7 +218,7 @@ class Tracing:
         """What the sampler says of a request's spans: the same in every service, since it goes by the trace's id."""
         assert self._exporting is not None
         context = parent_of(parent) if parent else None
-        decision = self._exporting.provider.sampler.should_sample(context, trace_id, "invoke_workflow").decision
+        decision = self._exporting.provider.sampler.should_sample(context, trace_id, names.INVOKE_WORKFLOW).decision
         return decision.is_sampled()
 
 

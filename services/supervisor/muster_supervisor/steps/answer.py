@@ -12,6 +12,7 @@ from muster_bus.buckets.conflicts import count_of_request
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.log import RequestLog
+from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid, Retryable
@@ -117,7 +118,7 @@ async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> tuple[
 async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
     """The text, with the model if it is needed and there is time; otherwise the plain merge."""
     seconds = owner.deadline - owner.now() - WRITE_SECONDS
-    with step_span(owner, "compose"):
+    with step_span(owner, names.COMPOSE):
         plain = merge(owner.state, step.reason)
         if seconds <= 0 or step.is_plain or len(plain.made_of) < 2:
             return plain  # nothing for a model to do: no slot is waited for

@@ -44,10 +44,13 @@ def events(span: ExportedSpan) -> list[str]:
 async def test_a_retry_is_a_second_task_span_and_its_back_off_is_seen(muster: Muster, collector: Collector) -> None:
     await start(muster, collector, s1="supervisor", w1="worker")
 
-    request = await muster.submit([{"id": "a", "orders": {"fail": "not today", "times": 1}}])
-    tree = await finished(muster, collector, request, invoke_agent=2)
+    flaky = {"id": "a", "orders": {"fail": "not today", "times": 1}}
+    request = await muster.submit([flaky, {"id": "b", "dependencies": ["a"]}])
+    tree = await finished(muster, collector, request, invoke_agent=3)
 
-    first, second = tree.named("invoke_agent")
+    first, second, third = tree.named("invoke_agent")
+    assert third.attributes["muster.task.dependencies"] == third.attributes["muster.task.waited_for"] == ["a"]
+    assert "muster.task.dependencies" not in first.attributes
     assert (first.is_failed, first.error_type) == (True, "logic")
     assert (second.is_failed, second.attributes["muster.task.attempt"]) == (False, 2)
     assert second.attributes["muster.task.waited_for"] == ["attempt 1"]

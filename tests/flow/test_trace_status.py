@@ -62,6 +62,30 @@ async def test_a_failed_request_is_red_and_says_the_class_of_what_ended_it(
     assert (task.error_type, task.events[-1].name) == ("cancelled", "stopped")
 
 
+async def test_a_partial_and_a_cancelled_request_have_whole_trees_that_say_so(
+    muster: Muster, collector: Collector
+) -> None:
+    await muster.start("supervisor", "s1", env=collector.environment)
+    await muster.start("worker", "w1", env=collector.environment)
+
+    cancelled = await muster.submit([{"id": "a", "orders": {"until": "never"}}])
+    await muster.until(lambda: muster.executions(cancelled)["a"] == 1, "the task was begun")
+    await muster.client.cancel(cancelled)
+    partly = await muster.submit([{"id": "a"}, {"id": "b", "orders": {"fail": "no", "final": True}}])
+
+    for request, status, reason, errors in (
+        (partly, "partial", None, ["", "logic"]),
+        (cancelled, "cancelled", "cancelled", ["cancelled"]),
+    ):
+        answer = await muster.answer(request)
+        tree = await tree_of(collector, answer.trace_id or "", has(invoke_agent=len(errors)))
+        (answered,) = tree.named("answer")
+        assert (answered.name, answered.is_failed) == (f"answer {status}", False)
+        assert answered.attributes.get("muster.reason") == reason
+        assert sorted(span.error_type for span in tree.named("invoke_agent")) == errors
+        assert {span.name for span in tree.spans.values()} >= {"plan default", "publish tasks", "compose"}
+
+
 async def test_muster_up_is_three_services_and_shows_models_tools_and_with_leave_what_they_said(
     collector: Collector, tmp_path: Path
 ) -> None:

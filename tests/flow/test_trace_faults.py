@@ -15,9 +15,7 @@ from tests.flow.ways import Asked, ask
 from tests.guards import guards
 from tests.harness import Muster
 
-WAYS = pytest.mark.parametrize(
-    "way", ["client", *(pytest.param(way, marks=pytest.mark.sweep) for way in ("command", "http"))]
-)
+WAYS = ("client", *(pytest.param(way, marks=pytest.mark.sweep) for way in ("command", "http")))
 
 
 def waiting() -> list[dict[str, Any]]:
@@ -70,7 +68,7 @@ async def test_a_retry_is_a_second_task_span_and_its_back_off_is_seen(muster: Mu
     assert not any(set(names.CONTENT) & span.attributes.keys() for span in tree.spans.values())
 
 
-@WAYS
+@pytest.mark.parametrize("way", WAYS)
 async def test_a_workers_death_leaves_no_orphan_and_its_task_is_seen_again(
     muster: Muster, collector: Collector, way: str
 ) -> None:
@@ -106,7 +104,7 @@ async def test_a_task_that_a_stopping_worker_hands_back_has_not_failed(muster: M
     assert (second.is_failed, second.attributes["muster.delivery"]) == (False, 2)
 
 
-@WAYS
+@pytest.mark.parametrize("way", WAYS)
 @guards(
     "services/supervisor/muster_supervisor/run.py",
     "self._export_workflow()  # before",
@@ -151,7 +149,7 @@ async def test_a_supervisors_death_before_its_first_reservation_leaves_no_orphan
     }
 
 
-@WAYS
+@pytest.mark.parametrize("way", WAYS)
 async def test_a_supervisor_that_stops_exports_the_root_once(muster: Muster, collector: Collector, way: str) -> None:
     await start(muster, collector, s1="supervisor", w1="worker")
     asked = await ask(way, muster, collector, waiting())
@@ -169,7 +167,7 @@ async def test_a_supervisor_that_stops_exports_the_root_once(muster: Muster, col
     assert len([span for span in collector.spans if span.id == workflow_id_of(request)]) == 1
 
 
-@WAYS
+@pytest.mark.parametrize("way", WAYS)
 async def test_a_broker_that_restarts_is_an_event_of_what_ran_meanwhile(
     muster: Muster, collector: Collector, way: str
 ) -> None:
@@ -187,7 +185,7 @@ async def test_a_broker_that_restarts_is_an_event_of_what_ran_meanwhile(
     assert any({"broker away", "broker back"} <= set(events(span)) for span in tree.named("invoke_agent"))
 
 
-@WAYS
+@pytest.mark.parametrize("way", WAYS)
 async def test_a_pause_and_a_redelivery_to_the_same_process_are_events(
     muster: Muster, collector: Collector, way: str
 ) -> None:

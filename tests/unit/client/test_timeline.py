@@ -1,9 +1,6 @@
 """What a timeline says about the stories that people look at one for."""
 
-import json
-
 from muster_client.timeline import Step, StepStatus, StoredEvent, Timeline, What, document_of, timeline
-from muster_protocol.conflict import Conflict, ConflictKind, Side
 from muster_protocol.messages import (
     Answer,
     AnswerStatus,
@@ -34,8 +31,8 @@ from tests.unit.protocol.log_builder import (
 NOW = START + 500.0
 
 
-def made(log: LogBuilder, *events: StoredEvent, conflicts: tuple[Conflict, ...] = ()) -> Timeline:
-    return timeline(REQUEST, log.entries, events, now=NOW, conflicts=conflicts)
+def made(log: LogBuilder, *events: StoredEvent) -> Timeline:
+    return timeline(REQUEST, log.entries, events, now=NOW)
 
 
 def at(time: float, body: Event, worker: str = "w1") -> StoredEvent:
@@ -265,38 +262,6 @@ def test_a_conflict_is_a_moment_of_its_attempt():
     (conflict,) = steps(found, What.CONFLICT)
     assert (conflict.task, conflict.error, placed(conflict)) == ("a", "started twice", (3.0, 3.0))
     assert found.totals.conflicts == 1
-
-
-def test_a_conflict_has_what_was_decided_after_it_was_found():
-    log = planned(task("a"))
-    log.own(reserved(("a", 1)))
-    found_twice = ConflictFound(
-        request_id=REQUEST, task_id="a", attempt=1, what="started twice", first="w1", second="w2", at=START + 3
-    )
-    first, second = Side(worker="w1", delivery=1), Side(worker="w2", delivery=2)
-    record = Conflict(
-        request_id=REQUEST,
-        task_id="a",
-        attempt=1,
-        kinds=(ConflictKind.STARTED_TWICE,),
-        sides=(first, second),
-        keep=first.id,
-        stops=(second.id,),
-        why="w2 was told to stop",
-        found_at=START + 3,
-    )
-
-    told = made(log, at(3, found_twice), conflicts=(record,))
-    silent = made(log, conflicts=(record.model_copy(update={"found_at": NOW + 1e6}),))
-
-    (conflict,) = steps(told, What.CONFLICT)
-    assert (conflict.error, placed(conflict)) == ("started twice", (3.0, 3.0))
-    assert conflict.details["keep"]["worker"] == "w1"
-    assert [stop["worker"] for stop in conflict.details["stops"]] == ["w2"]
-    assert [side["worker"] for side in conflict.details["sides"]] == ["w1", "w2"]
-    assert told.totals.conflicts == silent.totals.conflicts == 1
-    assert json.dumps(document_of(silent), allow_nan=False)
-    assert placed(steps(silent, What.CONFLICT)[0])[0] == 500.0  # not after now, whatever its record says
 
 
 def test_forged_starts_of_one_attempt_are_bounded():

@@ -1,6 +1,5 @@
 """What events and conflict records say about each attempt; their order and repetitions change nothing."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, assert_never
@@ -65,8 +64,8 @@ def with_records(
 ) -> dict[tuple[str, int], EventNotes]:
     """The same, with each conflict as its record has it: an event says only what was known when it was found."""
     for record in records:
-        found = json.loads(ConflictFound.of_record(record).model_dump_json())
-        sides = json.loads(record.model_dump_json(include={"sides", "more_sides", "succeeded"}))
+        found = ConflictFound.of_record(record).model_dump(mode="json")
+        sides = record.model_dump(mode="json", include={"sides", "more_sides", "succeeded"})
         noted = notes.setdefault((record.task_id, record.attempt), EventNotes())
         noted.conflicts = [(min(now, record.found_at), {**found, **sides})]  # whatever time somebody wrote there
     return notes

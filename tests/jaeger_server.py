@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
+from muster_testing.otlp import ExportedSpan
+
 NOT_FOUND = {"error": {"httpCode": 404, "message": "No traces found"}}
 
 
@@ -18,6 +20,12 @@ class SpanOf(NamedTuple):
     parent: str = ""
     service: str = "muster-supervisor"
     attributes: Mapping[str, str | int] = {}
+
+    @classmethod
+    def exported(cls, span: ExportedSpan) -> "SpanOf":
+        """What was really exported; values that no comparison reads are written as texts."""
+        values = {key: value if isinstance(value, int) else str(value) for key, value in span.attributes.items()}
+        return cls(span.name, span.id, span.parent, span.service, values)
 
 
 class Reply(NamedTuple):

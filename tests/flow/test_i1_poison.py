@@ -22,9 +22,9 @@ async def die_in_turn(muster: Muster, step: str) -> None:
 @pytest.mark.sweep
 @guards(
     "services/supervisor/muster_supervisor/steps/answer.py",
-    "draft = merge(state, reason)",
+    "draft, step = merge(state, reason),",
     rule="I4",
-    replace='draft = Draft("", {})',
+    replace='draft, step = Draft("", {}),',
     seconds=60,
 )
 async def test_a_request_that_nobody_can_read_any_more_is_answered_with_what_is_done(muster: Muster) -> None:

@@ -19,6 +19,7 @@ from muster_testing.otlp import Collector
 from muster_testing.services import environment
 from tests.flow.command_line import Here
 from tests.flow.trees import Tree, has, tree_of
+from tests.flow.ways import post
 from tests.guards import guards
 from tests.harness import Muster
 
@@ -78,7 +79,7 @@ def under(*above: str) -> Counter[str]:
 
 
 async def complete(collector: Collector, trace_id: str) -> Tree:
-    return await tree_of(collector, trace_id, has(invoke_agent=2))
+    return await tree_of(collector, trace_id, has(invoke_agent=2, compose=1))
 
 
 async def test_a_bare_publish_and_a_client_that_does_not_trace_have_a_root_that_the_id_names(
@@ -112,8 +113,8 @@ async def test_a_request_by_http_hangs_under_its_server_span_or_under_the_caller
         await asyncio.to_thread(_get, f"{address}/{path}")
     caller = {"traceparent": f"00-{'ab' * 16}-{'cd' * 8}-01"}
 
-    alone = await muster.answer(await asyncio.to_thread(_post, address, {"plan": {"tasks": TASKS}}))
-    called = await muster.answer(await asyncio.to_thread(_post, address, {"plan": {"tasks": TASKS}}, caller))
+    alone = await muster.answer(await asyncio.to_thread(post, address, {"plan": {"tasks": TASKS}}))
+    called = await muster.answer(await asyncio.to_thread(post, address, {"plan": {"tasks": TASKS}}, caller))
 
     tree = await complete(collector, alone.trace_id or "")
     assert tree.paths() == under("POST /v1/requests", "publish requests.{team}")
@@ -211,13 +212,6 @@ async def test_a_dead_collector_costs_the_request_a_moment_once(muster: Muster) 
 
     assert {answer.status for answer in answers} == {AnswerStatus.DONE}
     assert min(answer.seconds for answer in answers[1:]) < 0.25  # what the first one waited for a collector
-
-
-def _post(address: str, body: object, headers: dict[str, str] | None = None) -> str:
-    headers = {"Content-Type": "application/json", **(headers or {})}
-    request = urllib.request.Request(f"{address}/v1/requests", data=json.dumps(body).encode(), headers=headers)
-    with urllib.request.urlopen(request, timeout=60) as reply:
-        return str(json.load(reply)["id"])
 
 
 def _get(url: str) -> None:

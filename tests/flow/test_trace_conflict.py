@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from muster_testing.otlp import Collector
+from tests.flow.command_line import Here
 from tests.flow.conflict_tools import Contest, contest
 from tests.flow.trees import Tree, has, tree_of
 
@@ -17,7 +18,9 @@ async def team(tmp_path: Path) -> AsyncGenerator[Contest]:
         yield running
 
 
-async def test_a_conflict_is_a_span_of_the_request_that_names_both_sides(team: Contest, collector: Collector):
+async def test_a_conflict_is_a_span_of_the_request_that_names_both_sides(
+    team: Contest, collector: Collector, tmp_path: Path
+):
     services = {"s1": "supervisor", "w1": "worker", "w2": "worker", "c1": "coordinator"}
     await asyncio.gather(*(team.start(kind, name, env=collector.environment) for name, kind in services.items()))
     request_id = await team.ask_one(until="go")
@@ -38,6 +41,14 @@ async def test_a_conflict_is_a_span_of_the_request_that_names_both_sides(team: C
     told = {event.attributes["muster.worker"]: event.attributes["muster.status"] for event in conflict.events}
     assert told[found.stops[0].worker] == "told to stop"
     assert {"w1", "w2"} <= told.keys()
+    (tmp_path / "here").mkdir()
+    here = Here(tmp_path / "here", MUSTER_NATS_URL=team.url)
+    document = await asyncio.to_thread(here.document, "trace", request_id)
+    (step,) = [step for step in document["steps"] if step["what"] == "conflict"]
+    drawn = await asyncio.to_thread(here.run, "trace", request_id, COLUMNS="300")
+    assert step["details"]["keep"] == (found.keep and found.keep.model_dump())
+    assert step["details"]["stops"] == [stop.model_dump() for stop in found.stops]
+    assert f"{found.stops[0]} was told to stop" in drawn.stdout
 
 
 def _is_decided(tree: Tree) -> bool:

@@ -53,13 +53,37 @@ async def test_a_failed_request_is_red_and_says_the_class_of_what_ended_it(
     assert (task.is_failed, task.error_type) == (True, "logic")
     assert "mill" not in "".join(span.reason for span in tree.spans.values())  # an error may quote an output
     assert error_of_request(await failed(muster, collector, invalid)) == "invalid"
-    tree = await failed(muster, collector, refused)
+    tree = await failed(muster, collector, refused, compose=1)
     assert error_of_request(tree) == "invalid"
     assert {span.name for span in tree.spans.values() if span.is_failed} == {"plan default", "lint", "answer failed"}
     tree = await failed(muster, collector, late, invoke_agent=1)
     assert error_of_request(tree) == "deadline"
     (task,) = tree.named("invoke_agent")
     assert (task.error_type, task.events[-1].name) == ("cancelled", "stopped")
+
+
+async def test_a_partial_and_a_cancelled_request_have_whole_trees_that_say_so(
+    muster: Muster, collector: Collector
+) -> None:
+    await muster.start("supervisor", "s1", env=collector.environment)
+    await muster.start("worker", "w1", env=collector.environment)
+
+    cancelled = await muster.submit([{"id": "a", "orders": {"until": "never"}}])
+    await muster.until(lambda: muster.executions(cancelled)["a"] == 1, "the task was begun")
+    await muster.client.cancel(cancelled)
+    partly = await muster.submit([{"id": "a"}, {"id": "b", "orders": {"fail": "no", "final": True}}])
+
+    for request, status, reason, errors in (
+        (partly, "partial", None, ["", "logic"]),
+        (cancelled, "cancelled", "cancelled", ["cancelled"]),
+    ):
+        answer = await muster.answer(request)
+        tree = await tree_of(collector, answer.trace_id or "", has(invoke_agent=len(errors), compose=1))
+        (answered,) = tree.named("answer")
+        assert (answered.name, answered.is_failed) == (f"answer {status}", False)
+        assert answered.attributes.get("muster.reason") == reason
+        assert sorted(span.error_type for span in tree.named("invoke_agent")) == errors
+        assert {span.name for span in tree.spans.values()} >= {"plan default", "publish tasks", "compose"}
 
 
 async def test_muster_up_is_three_services_and_shows_models_tools_and_with_leave_what_they_said(
@@ -69,7 +93,7 @@ async def test_muster_up_is_three_services_and_shows_models_tools_and_with_leave
     (tmp_path / "team.yaml").unlink()  # so that the sample team runs, whose roles have tools
 
     answer = await asyncio.to_thread(_ask, here, f"{TEXT}. Remember: {'very ' * 1000}")
-    tree = await tree_of(collector, answer["trace_id"], has(chat=3))
+    tree = await tree_of(collector, answer["trace_id"], has(chat=3, compose=1))
 
     assert {span.service for span in tree.spans.values()} == {"muster-client", "muster-supervisor", "muster-worker"}
     assert {span.name for span in collector.spans if span.service == "muster-coordinator"} == {"GET /v1/overview"}

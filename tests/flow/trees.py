@@ -36,10 +36,10 @@ class Tree:
         found = (span for span in self.spans.values() if span.name.startswith(beginning))
         return sorted(found, key=lambda span: span.start)
 
-    def check(self) -> None:
-        """One root, no orphan, every span as the conventions have it."""
+    def check(self, caller: str = "") -> None:
+        """One root, under whoever asked if somebody did, no orphan, every span as the conventions have it."""
         assert len(self.roots) == 1, [self.path(span) for span in self.roots]
-        assert self.root.parent == "", f"{self.root.name} hangs under a span that nobody exported"
+        assert self.root.parent == caller, f"{self.root.name} hangs under a span that nobody exported"
         for span in self.spans.values():
             if span.service.startswith("muster-"):
                 check_conventions(span)
@@ -59,13 +59,15 @@ def check_conventions(span: ExportedSpan) -> None:
 ATTRIBUTES = {value for name, value in vars(names).items() if name.isupper() and isinstance(value, str)}
 
 
-async def tree_of(collector: Collector, trace_id: str, is_complete: Callable[[Tree], bool]) -> Tree:
+async def tree_of(
+    collector: Collector, trace_id: str, is_complete: Callable[[Tree], bool], *, caller: str = ""
+) -> Tree:
     """The tree of a trace once it is complete: each service exports by itself."""
     limit = time.monotonic() + LIMIT_SECONDS
     while True:
         tree = Tree([span for span in collector.spans if span.trace == trace_id])
         if len(tree.roots) == 1 and is_complete(tree):
-            tree.check()
+            tree.check(caller)
             return tree
         if time.monotonic() > limit:
             raise AssertionError(f"the tree is not complete: {dict(tree.paths())}")
@@ -73,7 +75,10 @@ async def tree_of(collector: Collector, trace_id: str, is_complete: Callable[[Tr
 
 
 def has(**counts: int) -> Callable[[Tree], bool]:
-    """Whether a tree has so many spans whose names begin with these words."""
+    """Whether a tree has so many spans whose names begin with these words, and its answer.
+
+    The answer is exported at once, before what ended a moment earlier: `compose=1` waits for all that its owner wrote.
+    """
 
     def check(tree: Tree) -> bool:
         return all(len(tree.named(name)) >= count for name, count in counts.items()) and bool(tree.named("answer "))

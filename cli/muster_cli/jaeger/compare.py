@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from muster_cli.jaeger import names
+from muster_bus.tracing import names
 from muster_cli.jaeger.fetch import Span
 from muster_client.timeline import Step, StepStatus, Timeline, What
 
@@ -78,27 +78,75 @@ def compare(timeline: Timeline, url: str, found: list[Span] | None) -> Compariso
 
 
 def _checks(timeline: Timeline, spans: list[Span]) -> Iterable[Check]:
-    request_id = timeline.state.request_id
+    request_id, state = timeline.state.request_id, timeline.state
     ours = [span for span in spans if span.attributes.get(names.REQUEST_ID, request_id) == request_id]
-    kinds = Counter(span.name.partition(" ")[0] for span in ours)
     by_what = {step.what: step for step in timeline.steps if not step.task}
     if What.PLAN in by_what or What.ANSWER in by_what:
-        yield Check("request", kinds[names.REQUEST], 1)
-    if timeline.state.plan_entry is not None:
-        yield Check("plan", kinds[names.PLAN], 1)
+        yield Check("request", _count(ours, names.INVOKE_WORKFLOW), 1)
+    if state.plan_entry is not None:
+        yield Check("plan", _count(ours, names.PLAN), 1)
+    yield from _published(timeline, ours)
     yield from _attempts(timeline, ours)
     yield from _tools(timeline, ours)
-    if timeline.state.answer is not None:
-        yield Check("answer", kinds[names.ANSWER], 1)
+    usage = state.answer.usage if state.answer is not None else state.usage
+    yield from _several("model call", sum(map(_is_recorded_call, ours)), usage.model_calls)
+    yield from _of_attempts(timeline, ours)
+    takeovers = sum(step.what is What.TAKE_OVER for step in timeline.steps)
+    yield from _several("takeover", _count(ours, names.TAKE_OVER), takeovers)
+    if state.answer is not None:
+        if state.answer.model:  # it was composed; what is refused unread is not
+            yield Check("compose", _count(ours, names.COMPOSE), 1)
+        yield Check("answer", _count(ours, names.ANSWER), 1)
+
+
+def _is(span: Span, kind: str) -> bool:
+    return span.name == kind or span.name.startswith(f"{kind} ")
+
+
+def _count(spans: list[Span], kind: str) -> int:
+    return sum(_is(span, kind) for span in spans)
+
+
+def _is_recorded_call(span: Span) -> bool:
+    """A call that the log counts: a model of ours costs nothing, nor does a call that failed."""
+    attributes = span.attributes
+    is_ours = attributes.get(names.PROVIDER) == names.OUR_PROVIDER
+    return _is(span, names.CHAT) and not is_ours and names.ERROR_TYPE not in attributes
+
+
+def _several(what: str, found: int, expected: int) -> Iterable[Check]:
+    if expected:
+        yield Check(what if expected == 1 else f"{what}s", min(found, expected), expected)
+
+
+def _published(timeline: Timeline, spans: list[Span]) -> Iterable[Check]:
+    """The batches together have every task whose message was stored."""
+    stored = sum(step.what is What.DISPATCH and step.status is StepStatus.DONE for step in timeline.steps)
+    counts = [span.attributes.get(names.BATCH_COUNT, "") for span in spans if _is(span, names.PUBLISH_TASKS)]
+    yield from _several("published task", sum(int(count) for count in counts if count.isdecimal()), stored)
+
+
+def _of_attempts(timeline: Timeline, spans: list[Span]) -> Iterable[Check]:
+    """One span for each revision and for each conflict, which name their attempt."""
+    for what, kind in ((What.REVISION, names.REFINE), (What.CONFLICT, names.CONFLICT)):
+        found = {
+            (span.attributes.get(names.TASK_ID, ""), span.attributes.get(names.ATTEMPT, ""))
+            for span in spans
+            if _is(span, kind)
+        }
+        for step in timeline.steps:
+            if step.what is what and step.status is not StepStatus.OPEN and step.details:
+                has_one = (step.task, str(step.attempt)) in found
+                yield Check(f"{what.value} of attempt {step.attempt} of {step.task}", int(has_one), 1)
 
 
 def _attempts(timeline: Timeline, spans: list[Span]) -> Iterable[Check]:
     """One span for each run that a worker brought to an end."""
     exact: Counter[tuple[str, str, str]] = Counter()
     for span in spans:
-        if span.name.partition(" ")[0] == names.ATTEMPT:
+        if _is(span, names.INVOKE_AGENT):
             attributes = span.attributes
-            task, number = attributes.get(names.TASK_ID, ""), attributes.get(names.ATTEMPT_NUMBER, "")
+            task, number = attributes.get(names.TASK_ID, ""), attributes.get(names.ATTEMPT, "")
             exact[task, number, attributes.get(names.DELIVERY, "")] += 1
     for step in timeline.steps:
         if step.what is not What.ATTEMPT or not step.worker:
@@ -112,7 +160,7 @@ def _tools(timeline: Timeline, spans: list[Span]) -> Iterable[Check]:
     """As many spans of a tool as calls were recorded."""
     expected = Counter(str(step.details.get("tool", "")) for step in timeline.steps if step.what is What.TOOL)
     names_of_spans = (span.name.partition(" ") for span in spans)
-    found = Counter(name for kind, _, name in names_of_spans if kind == names.TOOL)
+    found = Counter(name for kind, _, name in names_of_spans if kind == names.EXECUTE_TOOL)
     for tool, count in sorted(expected.items()):
         yield Check(f"{'call' if count == 1 else 'calls'} of {tool}", min(count, found[tool]), count)
 

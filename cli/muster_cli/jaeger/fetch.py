@@ -10,7 +10,7 @@ from http import HTTPStatus
 from http.client import HTTPException
 from typing import Any, cast
 
-from muster_cli.jaeger import names
+from muster_bus.tracing import names
 from muster_protocol.errors import Retryable
 
 SECONDS = 10.0  # a trace of a thousand tasks is megabytes

@@ -224,6 +224,9 @@ def _tasks(count: int) -> str:
 
 
 def _sides(step: Step) -> str:
+    """What was seen twice, and what was decided: that names both sides."""
+    if why := step.details.get("why"):
+        return f"{step.error}: {why}"
     sides = " and ".join(str(side) for name in ("first", "second") if (side := step.details.get(name)))
     return f"{step.error}: {sides}" if sides else step.error
 

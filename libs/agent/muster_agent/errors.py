@@ -2,6 +2,7 @@
 
 Retryable
 ├── ModelAway    the provider is busy, limited or unreachable
+│   └── RateLimited  it says that we ask too often
 ├── BadOutput    the reply is cut off or not what was asked for
 ├── Unfinished   the model went on calling tools
 └── ToolsFailed  rules had nothing to work with: every tool that they called failed
@@ -22,6 +23,10 @@ class ModelAway(Retryable):
     def __init__(self, reason: str, retry_after_seconds: float | None = None) -> None:
         super().__init__(reason)
         self.retry_after_seconds = retry_after_seconds
+
+
+class RateLimited(ModelAway):
+    """The provider says that we ask too often."""
 
 
 class BadOutput(Retryable):

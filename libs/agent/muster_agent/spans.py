@@ -24,13 +24,13 @@ def chat(model: Model, ask: Ask) -> Generator[Span | None]:
         yield None
         return
     attributes = {
-        names.OPERATION: "chat",
-        names.PROVIDER: "anthropic" if name.startswith("claude-") else "muster",
+        names.OPERATION: names.CHAT,
+        names.PROVIDER: "anthropic" if name.startswith("claude-") else names.OUR_PROVIDER,
         names.MODEL: name,
         names.MAX_TOKENS: ask.max_tokens,
     }
     kind = SpanKind.CLIENT if model.is_llm else SpanKind.INTERNAL
-    with tracing.span(f"chat {name}", {**attributes, **_asked(tracing, ask)}, kind) as span:
+    with tracing.span(f"{names.CHAT} {name}", {**attributes, **_asked(tracing, ask)}, kind) as span:
         yield span
 
 
@@ -60,14 +60,14 @@ def execute_tool(call: ToolCall) -> Generator[Span | None]:
         yield None
         return
     attributes = {
-        names.OPERATION: "execute_tool",
+        names.OPERATION: names.EXECUTE_TOOL,
         names.TOOL: call.name,
         names.TOOL_TYPE: "function",
         names.TOOL_CALL_ID: call.id,
     }
     if tracing.content is not None:
         attributes[names.TOOL_ARGUMENTS] = tracing.content(_json(call.arguments))
-    with tracing.span(f"execute_tool {call.name}", attributes) as span:
+    with tracing.span(f"{names.EXECUTE_TOOL} {call.name}", attributes) as span:
         yield span
 
 

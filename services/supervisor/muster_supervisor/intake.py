@@ -13,11 +13,13 @@ from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.conflict import Conflict
 from muster_protocol.errors import Invalid
+from muster_protocol.fold import RequestState
 from muster_protocol.messages import Request
 from muster_supervisor.owner import Owner, Resources
 from muster_supervisor.poison import Poison, may_be_poison, poison_reason
 from muster_supervisor.run import Run
 from muster_supervisor.steps.answer import refuse_unread
+from muster_supervisor.taking.answered import acknowledge_again
 from muster_supervisor.taking.disposition import Disposition, Held, classify, report_reuse
 from muster_supervisor.taking.duplicates import Duplicates
 from muster_supervisor.taking.notes import note_returned
@@ -82,8 +84,8 @@ class Intake:
                 return self.runs.get(request_id)
             request = (await opened(self._resources.bus, delivery, REQUESTS, request_id, self._check_deadline)).body
         except Invalid as reason:
-            found = await refuse_unread(self._resources.bus, delivery, reason)
-            return await self._dispose(found, delivery, request_id)
+            left = await refuse_unread(self._resources.bus, delivery, reason)
+            return None if left is None else await self._dispose(*left, delivery)
         if self._is_held(request_id, delivery):
             return None  # another copy started a run while the body was fetched
         return self._supervised(request_id, request, delivery)
@@ -151,11 +153,12 @@ class Intake:
         finally:
             self._duplicates.pop(request_id, None)
 
-    async def _dispose(self, found: Disposition, delivery: Delivery, request_id: str) -> Run | None:
+    async def _dispose(self, found: Disposition, state: RequestState, delivery: Delivery) -> Run | None:
         """Do with an unread message what its disposition says."""
+        request_id = state.request_id
         match found:
             case Disposition.ANSWERED:
-                delivery.lease.ack()
+                await acknowledge_again(self._resources.bus, delivery, state)
             case Disposition.KEPT:
                 self._keep(request_id, delivery)
             case Disposition.STALE:
@@ -174,7 +177,7 @@ class Intake:
         found = await classify(bus, state, Held.of(delivery))
         if found is not Disposition.OURS or state.request_sequence not in (0, delivery.sequence):
             await report_reuse(bus, state, delivery)
-            await self._dispose(found, delivery, request_id)
+            await self._dispose(found, state, delivery)
             return False
         reason = poison_reason(state, delivery.number, is_read=False)
         if reason and await signs_of_work(bus, state, delivery.number) is Signs.NONE:

@@ -102,7 +102,7 @@ def _in_words(wrong: ErrorDetails) -> str:
 
 def _linted(plan: Plan, request: Request, team: Team) -> list[Finding]:
     tracing = current()
-    with tracing.span("lint", {names.TASKS: len(plan.tasks)}) as span:
+    with tracing.span(names.LINT, {names.TASKS: len(plan.tasks)}) as span:
         findings = lint(plan, team, request.budget, request.num_tasks, is_map=request.map is not None)
         if span is not None:
             span.set_attribute(names.FINDINGS, len(findings))

@@ -63,6 +63,7 @@ from muster_supervisor.steps.dispatch import dispatch, publish_again
 from muster_supervisor.steps.expire import expire
 from muster_supervisor.steps.plan import plan
 from muster_supervisor.steps.refine import start_refining
+from muster_supervisor.taking.answered import acknowledge, acknowledge_again
 from muster_supervisor.taking.disposition import Disposition, Held, classify, report_reuse
 from muster_supervisor.taking.signs import Signs, signs_of_work
 
@@ -158,7 +159,7 @@ class Run:
                 await self._carry_out(steps)
             else:
                 await self._wait()
-        owner.lease.ack()
+        await acknowledge(owner.bus, owner.delivery, owner.state)
 
     async def _begin(self) -> bool:
         """Take the request: a new one in one write, any other after reading its log. False: it is not ours."""
@@ -173,7 +174,7 @@ class Run:
             await report_reuse(owner.bus, owner.state, owner.delivery)
         match found:
             case Disposition.ANSWERED if await owner.is_answered():
-                owner.lease.ack()
+                await acknowledge_again(owner.bus, owner.delivery, owner.state)
             case Disposition.KEPT:
                 self.is_duplicate = True
             case Disposition.STALE | Disposition.ANSWERED:
@@ -248,10 +249,9 @@ class Run:
         """Write nothing until the broker delivers the request to us again; False: it did not."""
         try:
             async with asyncio.timeout(self.owner.resources.lease_seconds * REDELIVERY_LEASES):
-                await self._redelivered.wait()
+                return await self._redelivered.wait()
         except TimeoutError:
             return False
-        return True
 
     def _is_under_way(self, step: Step) -> bool:
         """Whether a step is being carried out in the background, or must wait for that."""

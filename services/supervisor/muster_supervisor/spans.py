@@ -2,7 +2,8 @@
 
 The workflow span is exported when the request is first taken, before anything can hang under it. Its ids are computed
 from the request's id, so that a supervisor that takes over goes on under the same span. What is known only at the end
-(status, duration, cost) stands in its child `answer <status>`, which whoever answers writes.
+(status, duration, cost) stands in its child `answer <status>`, which whoever acknowledges the request writes: it is
+made of the log, and its ids are computed too.
 """
 
 from collections.abc import Generator
@@ -14,11 +15,12 @@ from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.publish import Outgoing
 from muster_bus.tracing import names
+from muster_bus.tracing.computed import ComputedSpan
 from muster_bus.tracing.context import RequestTrace
-from muster_bus.tracing.tracing import event, fail
+from muster_bus.tracing.tracing import MAX_REASON, Value, event
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.fold import RequestState
-from muster_protocol.messages import Answer, AnswerStatus
+from muster_protocol.messages import AnswerStatus
 from muster_protocol.subjects import last_token
 from muster_supervisor.owner import Owner
 
@@ -39,7 +41,7 @@ def export_workflow(bus: Bus, delivery: Delivery, request: RequestTrace, state: 
         return
     team = last_token(delivery.subject)
     attributes = {
-        names.OPERATION: "invoke_workflow",
+        names.OPERATION: names.INVOKE_WORKFLOW,
         names.WORKFLOW: team,
         **names.messaging("process", delivery.subject, state.request_id),
         names.DESTINATION: delivery.subject,
@@ -47,8 +49,9 @@ def export_workflow(bus: Bus, delivery: Delivery, request: RequestTrace, state: 
         names.MESSAGE_ID: state.request_id,
         **bus.server,
     }
-    times = (delivery.time, state.started_at)
-    bus.tracing.export_workflow(request, f"invoke_workflow {team}", attributes, times)
+    name, times = f"{names.INVOKE_WORKFLOW} {team}", (delivery.time, state.started_at)
+    span = ComputedSpan(name, attributes, *times, SpanKind.CONSUMER)
+    bus.tracing.export_workflow(request, span)
 
 
 def step_span(owner: Owner, name: str, **more: str | int) -> AbstractContextManager[Span | None]:
@@ -58,8 +61,8 @@ def step_span(owner: Owner, name: str, **more: str | int) -> AbstractContextMana
 
 def plan_span(owner: Owner) -> AbstractContextManager[Span | None]:
     team = owner.resources.team.team
-    attributes = {names.OPERATION: "plan", names.AGENT: team, names.REQUEST_ID: owner.request_id}
-    return owner.bus.tracing.span(f"plan {team}", attributes)
+    attributes = {names.OPERATION: names.PLAN, names.AGENT: team, names.REQUEST_ID: owner.request_id}
+    return owner.bus.tracing.span(f"{names.PLAN} {team}", attributes)
 
 
 def refine_span(owner: Owner, attempt_id: AttemptId, wait_seconds: float) -> AbstractContextManager[Span | None]:
@@ -69,7 +72,8 @@ def refine_span(owner: Owner, attempt_id: AttemptId, wait_seconds: float) -> Abs
     def opened() -> Generator[Span | None]:
         request_id, task_id, attempt = attempt_id
         attributes = {names.REQUEST_ID: request_id, names.TASK_ID: task_id, names.ATTEMPT: attempt}
-        with owner.bus.tracing.span(f"refine {task_id}", attributes) as span:
+        role = owner.state.tasks[task_id].outcome()["role"]
+        with owner.bus.tracing.span(f"{names.REFINE} {role}", attributes) as span:
             event(names.BACK_OFF, {names.SECONDS: round(wait_seconds, 3)})
             yield span
 
@@ -88,7 +92,7 @@ def publish_span(owner: Owner, outgoing: list[Outgoing]) -> AbstractContextManag
     }
     if len(subjects) == 1:
         attributes[names.DESTINATION] = subjects.pop()
-    return owner.bus.tracing.span("publish tasks", attributes, SpanKind.PRODUCER)
+    return owner.bus.tracing.span(names.PUBLISH_TASKS, attributes, SpanKind.PRODUCER)
 
 
 def take_over_span(owner: Owner, lost_seconds: float) -> AbstractContextManager[Span | None]:
@@ -97,7 +101,7 @@ def take_over_span(owner: Owner, lost_seconds: float) -> AbstractContextManager[
     @contextmanager
     def opened() -> Generator[Span | None]:
         previous = {names.DELIVERY: owner.delivery.number, names.PREVIOUS_OWNER: owner.state.owner or "handed back"}
-        with step_span(owner, "take over", **previous) as span:
+        with step_span(owner, names.TAKE_OVER, **previous) as span:
             if lost_seconds:
                 event(names.LEASE_LOST, {names.SECONDS: round(lost_seconds, 3)})
             yield span
@@ -105,9 +109,12 @@ def take_over_span(owner: Owner, lost_seconds: float) -> AbstractContextManager[
     return opened()
 
 
-def export_answer(bus: Bus, delivery: Delivery, answer: Answer, error_class: str) -> None:
-    """What the request came to, from the time at which it was stored until now."""
-    attributes = {
+def export_answer(bus: Bus, delivery: Delivery, request: RequestTrace, state: RequestState) -> None:
+    """What the request came to, from the time at which it was stored until it was answered; all of it from the log."""
+    answer = state.answer
+    if answer is None or not bus.tracing.is_on:
+        return
+    attributes: dict[str, Value] = {
         names.REQUEST_ID: answer.request_id,
         names.STATUS: answer.status.value,
         names.SECONDS: answer.seconds,
@@ -115,14 +122,15 @@ def export_answer(bus: Bus, delivery: Delivery, answer: Answer, error_class: str
         names.OUTPUT_TOKENS: answer.usage.output_tokens,
         names.USD: answer.usage.usd,
     }
-    with bus.tracing.span(f"answer {answer.status.value}", attributes, began=delivery.time) as span:
-        if answer.status is AnswerStatus.FAILED:
-            fail(span, error_class, bus.tracing.shown(next(iter(answer.gaps), "")))
-
-
-def error_class_of_tasks(state: RequestState) -> str:
-    """The class of the first failure that ended a task: why a request failed that nothing else ended."""
-    for task in state.tasks.values():
-        if task.result is not None and task.result.error is not None:
-            return task.result.error.error_class
-    return "logic"
+    is_failed = answer.status is AnswerStatus.FAILED
+    if answer.error_class and not is_failed:
+        attributes[names.REASON] = answer.error_class
+    span = ComputedSpan(
+        f"{names.ANSWER} {answer.status.value}",
+        attributes,
+        delivery.time,
+        state.answered_at,
+        error_class=(answer.error_class or "logic") if is_failed else "",
+        reason=bus.tracing.shown(next(iter(answer.gaps), ""))[:MAX_REASON] if is_failed else "",
+    )
+    bus.tracing.export_answer(request, answer.request_id, span)

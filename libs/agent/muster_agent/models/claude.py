@@ -7,7 +7,7 @@ import anthropic
 from anthropic import AsyncAnthropic, transform_schema
 from anthropic.types import Message
 
-from muster_agent.errors import KeyRefused, ModelAway
+from muster_agent.errors import KeyRefused, ModelAway, RateLimited
 from muster_agent.models.port import Ask, PlanBrief, Price, Reply, Stop, ToolCall, Turn
 from muster_agent.models.prompts import LAST_TURN, PlanDraft, data, prompt
 from muster_protocol.errors import MusterError, Terminal
@@ -121,7 +121,8 @@ def _explained(error: anthropic.APIError, model: str) -> MusterError:
         return ModelAway(f"{model}: no answer from {error.request.url.host}: {error}")
     status, reason = error.status_code, error.message
     if status in (408, 409, 429) or status >= 500:
-        return ModelAway(f"{model} is busy or limited ({status}): {reason}", _retry_after(error.response.headers))
+        kind = RateLimited if status == 429 else ModelAway
+        return kind(f"{model} is busy or limited ({status}): {reason}", _retry_after(error.response.headers))
     if status in (401, 403):
         way_out = "check ANTHROPIC_API_KEY and what the key may use, or set model: offline"
         return KeyRefused(f"{model}: the key was refused ({status}): {reason}; {way_out}")

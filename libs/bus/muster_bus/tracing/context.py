@@ -40,6 +40,11 @@ def workflow_id_of(request_id: str) -> str:
     return hashlib.sha256(f"workflow {request_id}".encode()).hexdigest()[:16]
 
 
+def answer_id_of(request_id: str) -> str:
+    """The id of the span that says what a request came to: whoever answers, and whoever comes after it."""
+    return hashlib.sha256(f"answer {request_id}".encode()).hexdigest()[:16]
+
+
 def valid(carrier: Mapping[str, str] | None) -> dict[str, str]:
     """The trace context of a carrier, alone. It goes into every message of the request: nothing else may."""
     given = carrier.get(TRACEPARENT, "") if carrier else ""

@@ -14,7 +14,14 @@ from opentelemetry.trace import SpanKind
 
 from muster_protocol.subjects import template_of
 
+# what a span's name is, or begins with
+INVOKE_WORKFLOW, PLAN = "invoke_workflow", "plan"  # followed by the team
+INVOKE_AGENT, REFINE = "invoke_agent", "refine"  # followed by the role
+EXECUTE_TOOL, CHAT, ANSWER = "execute_tool", "chat", "answer"  # followed by the tool, the model, the status
+PUBLISH_TASKS, LINT, COMPOSE, TAKE_OVER = "publish tasks", "lint", "compose", "take over"
+CONFLICT = "conflict"  # the span of what was assigned, started or finished twice
 # general
+SERVICE = "service.name"
 ERROR_TYPE = "error.type"
 SERVER_ADDRESS, SERVER_PORT = "server.address", "server.port"
 # messaging
@@ -26,7 +33,7 @@ BATCH_COUNT, CONSUMER_GROUP = "messaging.batch.message_count", "messaging.consum
 # generative AI
 OPERATION = "gen_ai.operation.name"
 WORKFLOW, AGENT = "gen_ai.workflow.name", "gen_ai.agent.name"
-PROVIDER = "gen_ai.provider.name"
+PROVIDER, OUR_PROVIDER = "gen_ai.provider.name", "muster"  # the offline model and scripted ones
 MODEL, MAX_TOKENS = "gen_ai.request.model", "gen_ai.request.max_tokens"
 INPUT_TOKENS, OUTPUT_TOKENS = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
 FINISH_REASONS = "gen_ai.response.finish_reasons"
@@ -47,14 +54,13 @@ STATUS, SECONDS, USD = "muster.status", "muster.seconds", "muster.cost.usd"
 REASON = "muster.reason"
 CONFLICT_KINDS, WORKER, MESSAGE = "muster.conflict.kinds", "muster.worker", "muster.task.message"
 
-CONFLICT = "conflict"  # the span of what was assigned, started or finished twice
-
 CONTENT = (INPUT_MESSAGES, OUTPUT_MESSAGES, TOOL_ARGUMENTS, TOOL_RESULT)  # written with MUSTER_TRACE_CONTENT=1 alone
 
 # span events: what a span waited for, or what happened to it
 QUEUED = "queued"  # between the reservation of an attempt and its start
 BACK_OFF = "back-off"  # before the next attempt
-RETRY = "retry"  # a model was busy or limited: the wait before the next call
+RETRY = "retry"  # a model was busy: the wait before the next call …
+RATE_LIMIT = "rate limit"  # … and where it said that it is asked too often
 BROKER_AWAY, BROKER_BACK = "broker away", "broker back"
 REDELIVERED = "redelivered"
 PAUSED = "paused"  # the process or its event loop stood still
@@ -62,8 +68,8 @@ LEASE_LOST = "lease lost"
 HANDED_BACK, STOPPED = "handed back", "stopped"
 CONFLICT_SIDE = "side of a conflict"  # one assignment of an attempt that was assigned twice
 EVENTS = (
-    *(QUEUED, BACK_OFF, RETRY, BROKER_AWAY, BROKER_BACK, REDELIVERED, PAUSED, LEASE_LOST, HANDED_BACK, STOPPED),
-    CONFLICT_SIDE,
+    *(QUEUED, BACK_OFF, RETRY, RATE_LIMIT, BROKER_AWAY, BROKER_BACK, REDELIVERED, PAUSED, LEASE_LOST),
+    *(HANDED_BACK, STOPPED, CONFLICT_SIDE),
     "exception",  # OpenTelemetry's own
 )
 
@@ -90,25 +96,30 @@ INTERNAL, CONSUMER, PRODUCER, CLIENT = SpanKind.INTERNAL, SpanKind.CONSUMER, Spa
 
 SPANS = (
     # What takes a message is a consumer also where it is a workflow or an agent, which by themselves would be internal.
-    SpanRule(r"invoke_workflow \S+", (CONSUMER,), (OPERATION, WORKFLOW, *_TAKEN), f"{GEN_AI} and {MESSAGING}"),
     SpanRule(
-        r"invoke_agent \S+",
+        rf"{INVOKE_WORKFLOW} \S+",
+        (CONSUMER,),
+        (OPERATION, WORKFLOW, *_TAKEN, MESSAGE_ID),
+        f"{GEN_AI} and {MESSAGING}",
+    ),
+    SpanRule(
+        rf"{INVOKE_AGENT} \S+",
         (CONSUMER,),
         (OPERATION, AGENT, *_TAKEN, MESSAGE_ID, TASK_ID, ATTEMPT, DELIVERY, DESCRIPTION, TAG),
         f"{GEN_AI} and {MESSAGING}",
     ),
-    SpanRule(r"publish requests\.\{team\}", (PRODUCER,), (*_MESSAGE, DESTINATION, REQUEST_ID), MESSAGING),
-    SpanRule(r"publish tasks", (PRODUCER,), (*_MESSAGE, BATCH_COUNT, REQUEST_ID), MESSAGING),
-    SpanRule(r"plan \S+", (INTERNAL,), (OPERATION, AGENT, REQUEST_ID), GEN_AI),
-    SpanRule(r"chat .+", (CLIENT, INTERNAL), (OPERATION, PROVIDER, MODEL, MAX_TOKENS), GEN_AI),
-    SpanRule(r"execute_tool \S+", (INTERNAL,), (OPERATION, TOOL, TOOL_TYPE, TOOL_CALL_ID), GEN_AI),
-    SpanRule(r"lint", (INTERNAL,), (FINDINGS,), "ours"),
-    SpanRule(r"refine \S+", (INTERNAL,), (REQUEST_ID, TASK_ID, ATTEMPT), "ours"),
-    SpanRule(r"compose", (INTERNAL,), (REQUEST_ID,), "ours"),
-    SpanRule(r"conflict", (INTERNAL,), (REQUEST_ID, TASK_ID, ATTEMPT, CONFLICT_KINDS, REASON), "ours"),
-    SpanRule(r"take over", (INTERNAL,), (REQUEST_ID, DELIVERY, PREVIOUS_OWNER), "ours"),
+    SpanRule(r"publish requests\.\{team\}", (PRODUCER,), (*_MESSAGE, DESTINATION, REQUEST_ID, MESSAGE_ID), MESSAGING),
+    SpanRule(PUBLISH_TASKS, (PRODUCER,), (*_MESSAGE, BATCH_COUNT, REQUEST_ID), MESSAGING),
+    SpanRule(rf"{PLAN} \S+", (INTERNAL,), (OPERATION, AGENT, REQUEST_ID), GEN_AI),
+    SpanRule(rf"{CHAT} .+", (CLIENT, INTERNAL), (OPERATION, PROVIDER, MODEL, MAX_TOKENS), GEN_AI),
+    SpanRule(rf"{EXECUTE_TOOL} \S+", (INTERNAL,), (OPERATION, TOOL, TOOL_TYPE, TOOL_CALL_ID), GEN_AI),
+    SpanRule(LINT, (INTERNAL,), (FINDINGS,), "ours"),
+    SpanRule(rf"{REFINE} \S+", (INTERNAL,), (REQUEST_ID, TASK_ID, ATTEMPT), "ours"),
+    SpanRule(COMPOSE, (INTERNAL,), (REQUEST_ID,), "ours"),
+    SpanRule(CONFLICT, (INTERNAL,), (REQUEST_ID, TASK_ID, ATTEMPT, CONFLICT_KINDS, REASON), "ours"),
+    SpanRule(TAKE_OVER, (INTERNAL,), (REQUEST_ID, DELIVERY, PREVIOUS_OWNER), "ours"),
     SpanRule(
-        r"answer (done|partial|failed|cancelled)",
+        rf"{ANSWER} (done|partial|failed|cancelled)",
         (INTERNAL,),
         (REQUEST_ID, STATUS, SECONDS, INPUT_TOKENS, OUTPUT_TOKENS, USD),
         "ours",

@@ -4,7 +4,6 @@ Imported only where an endpoint is set: the SDK takes a fifth of a second and 15
 """
 
 from collections.abc import Mapping
-from contextvars import ContextVar
 from typing import NamedTuple
 
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
@@ -13,6 +12,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 from muster_bus.process.version import version
+from muster_bus.tracing.computed import preset_ids
 from muster_bus.tracing.express import Express
 from muster_bus.tracing.hold import Hold
 from muster_bus.tracing.redacting import RedactingExporter
@@ -22,8 +22,6 @@ from muster_protocol.errors import Misconfigured
 TIMEOUT_SECONDS = 3.0  # a dead collector must not hold up a stop
 DELAY_MILLISECONDS = 1000.0
 QUEUE_SIZE = 8192  # four times the SDK's: a burst of tasks is not a reason to lose spans
-
-preset_ids: ContextVar[tuple[int | None, int | None]] = ContextVar("preset_ids", default=(None, None))
 
 
 class PresetIds(RandomIdGenerator):

@@ -17,10 +17,12 @@ from opentelemetry.context import Context, attach, create_key, detach, get_value
 from opentelemetry.trace import Span, SpanKind, StatusCode, set_span_in_context
 
 from muster_bus.tracing import names
+from muster_bus.tracing.computed import ComputedSpan, export_at_once, preset_ids
 from muster_bus.tracing.content import content
 from muster_bus.tracing.context import (
     TRACEPARENT,
     RequestTrace,
+    answer_id_of,
     parent_of,
     parsed,
     trace_id_of,
@@ -38,7 +40,7 @@ Value = str | int | float | bool | Sequence[str]
 Attributes = Mapping[str, Value]
 
 _OWNER = create_key("muster.tracing")
-EXPORT_SECONDS = 0.25  # how long the first reservation of a request waits until its workflow span is out
+EXPORT_SECONDS = 0.25  # how long the first reservation of a request, and its end, wait until its span is out
 MAX_REASON = 200
 LOOK_SECONDS = 0.5
 PAUSE_SECONDS = 1.0  # beyond the look: a process that stood still for longer says so in its open spans
@@ -140,8 +142,6 @@ class Tracing:
         if self._exporting is None:
             yield None
             return
-        from muster_bus.tracing.provider import preset_ids
-
         token = preset_ids.set((int(trace_id_of(request_id), 16), None))
         try:
             tracer = self._exporting.provider.get_tracer("muster")
@@ -159,25 +159,18 @@ class Tracing:
         finally:
             started.end()
 
-    def export_workflow(
-        self, request: RequestTrace, name: str, attributes: Attributes, times: tuple[float, float]
-    ) -> None:
-        """Write the workflow span of a request and export it at once, in the background."""
+    def export_workflow(self, request: RequestTrace, span: ComputedSpan) -> None:
+        """Write the workflow span of a request, under whoever asked, and export it at once."""
         workflow = _span_context(request.workflow)
-        if self._exporting is None or workflow is None or not workflow.trace_flags.sampled:
-            return
-        from muster_bus.tracing.provider import preset_ids
+        if self._exporting is not None and workflow is not None and workflow.trace_flags.sampled:
+            above = parent_of(request.parent) if request.parent else Context()
+            export_at_once(self._exporting, span, (workflow.trace_id, workflow.span_id), above)
 
-        token = preset_ids.set((workflow.trace_id, workflow.span_id))
-        try:
-            context = parent_of(request.parent) if request.parent else Context()
-            tracer = self._exporting.provider.get_tracer("muster")
-            start, end = _nanoseconds(times[0]), _nanoseconds(max(times))
-            span = tracer.start_span(name, context, SpanKind.CONSUMER, attributes, start_time=start)
-        finally:
-            preset_ids.reset(token)
-        self._exporting.hold.mark_urgent(workflow.span_id)
-        span.end(end)
+    def export_answer(self, request: RequestTrace, request_id: str, span: ComputedSpan) -> None:
+        """Write what a request came to, under its workflow span, and export it at once."""
+        workflow = _span_context(request.workflow)
+        if self._exporting is not None and workflow is not None and workflow.trace_flags.sampled:
+            export_at_once(self._exporting, span, (None, int(answer_id_of(request_id), 16)), parent_of(workflow))
 
     async def exported(self) -> None:
         """Wait a moment until what is urgent is out; not at all while the collector is known to be away."""
@@ -225,7 +218,7 @@ class Tracing:
         """What the sampler says of a request's spans: the same in every service, since it goes by the trace's id."""
         assert self._exporting is not None
         context = parent_of(parent) if parent else None
-        decision = self._exporting.provider.sampler.should_sample(context, trace_id, "invoke_workflow").decision
+        decision = self._exporting.provider.sampler.should_sample(context, trace_id, names.INVOKE_WORKFLOW).decision
         return decision.is_sampled()
 
 

@@ -6,11 +6,12 @@ from itertools import pairwise
 from typing import Any
 
 from muster_client.timeline.critical import marked
-from muster_client.timeline.event_notes import StoredEvent, by_attempt
+from muster_client.timeline.event_notes import StoredEvent, by_attempt, with_records
 from muster_client.timeline.log_notes import LogNotes, Take, noted
 from muster_client.timeline.runs import AttemptPlace, Run, run_steps
 from muster_client.timeline.steps import Step, StepStatus, Timeline, Totals, What
 from muster_client.timeline.task_steps import task_steps
+from muster_protocol.conflict import Conflict
 from muster_protocol.fold import Entry, RequestState, TaskPhase
 from muster_protocol.messages import Answer, AnswerStatus
 from muster_protocol.status import Seen, Standing, explain
@@ -31,10 +32,11 @@ def timeline(
     *,
     now: float,
     asked_at: float | None = None,
+    conflicts: Iterable[Conflict] = (),
 ) -> Timeline:
     """All steps of a request. `asked_at` is when it was stored, if that is known; the answer tells it as well."""
     notes = noted(request_id, entries)
-    said = by_attempt(events)
+    said = with_records(by_attempt(events), conflicts, now)
     state, answer = notes.state, notes.state.answer
     if asked_at is None and answer is not None and notes.answered_at is not None:
         asked_at = notes.answered_at - max(0.0, answer.seconds)

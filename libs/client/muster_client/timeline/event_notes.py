@@ -1,9 +1,10 @@
-"""What the events of a request say about each attempt; their order and repetitions change nothing."""
+"""What events and conflict records say about each attempt; their order and repetitions change nothing."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple, assert_never
+from typing import Any, NamedTuple, assert_never
 
+from muster_protocol.conflict import Conflict
 from muster_protocol.messages import ConflictFound, Event, HandedBack, Progress, Refused, Started, ToolUsed
 
 Delivery = tuple[str, int, int]  # a worker, the number of the delivery that it took, and the message in TASKS
@@ -26,7 +27,7 @@ class EventNotes:
     hand_backs: dict[Delivery, float] = field(default_factory=dict[Delivery, float])
     progress: list[tuple[float, str, str]] = field(default_factory=list[tuple[float, str, str]])  # with the worker
     tools: list[tuple[float, str, ToolUsed]] = field(default_factory=list[tuple[float, str, ToolUsed]])
-    conflicts: list[tuple[float, ConflictFound]] = field(default_factory=list[tuple[float, ConflictFound]])
+    conflicts: list[tuple[float, dict[str, Any]]] = field(default_factory=list[tuple[float, dict[str, Any]]])
 
     def add(self, event: StoredEvent) -> None:
         body = event.body
@@ -43,7 +44,7 @@ class EventNotes:
             case ToolUsed():
                 self.tools.append((event.time, _instance(event.sender), body))
             case ConflictFound():
-                self.conflicts.append((event.time, body))
+                self.conflicts.append((event.time, body.model_dump(mode="json")))
             case Refused():
                 return  # nothing was run; if it was a copy, a conflict tells of it
             case _:
@@ -55,6 +56,18 @@ def by_attempt(events: Iterable[StoredEvent]) -> dict[tuple[str, int], EventNote
     notes: dict[tuple[str, int], EventNotes] = {}
     for event in _in_order(events):
         notes.setdefault((event.body.task_id, event.body.attempt), EventNotes()).add(event)
+    return notes
+
+
+def with_records(
+    notes: dict[tuple[str, int], EventNotes], records: Iterable[Conflict], now: float
+) -> dict[tuple[str, int], EventNotes]:
+    """The same, with each conflict as its record has it: an event says only what was known when it was found."""
+    for record in records:
+        found = ConflictFound.of_record(record).model_dump(mode="json")
+        sides = record.model_dump(mode="json", include={"sides", "more_sides", "succeeded"})
+        noted = notes.setdefault((record.task_id, record.attempt), EventNotes())
+        noted.conflicts = [(min(now, record.found_at), {**found, **sides})]  # whatever time somebody wrote there
     return notes
 
 

@@ -1,8 +1,9 @@
-"""Reads what a timeline is made of from the broker: the log, the events, and when the request was asked."""
+"""Reads what a timeline is made of: the log, the events, the conflict records, and when the request was asked."""
 
 from contextlib import aclosing
 from dataclasses import replace
 
+from muster_bus.buckets.conflicts import conflicts_of
 from muster_bus.connection import Bus
 from muster_bus.log import entry_of
 from muster_bus.receive import open_live, opened
@@ -29,7 +30,8 @@ async def read_timeline(bus: Bus, request_id: str) -> Timeline:
             continue  # the gate has reported it
     answers = [entry.body for entry in entries if isinstance(entry.body, Answer)]
     asked_at = None if answers else await _asked_at(bus, request_id, entries)
-    found = timeline(request_id, entries, await _events(bus, request_id), now=bus.clock.now(), asked_at=asked_at)
+    events, conflicts = await _events(bus, request_id), await conflicts_of(bus, request_id)
+    found = timeline(request_id, entries, events, now=bus.clock.now(), asked_at=asked_at, conflicts=conflicts)
     answer = found.state.answer
     return replace(
         found, trace_id=answer.trace_id if answer and answer.trace_id else _trace_id(traceparent, request_id)

@@ -43,9 +43,7 @@ def task_steps(notes: LogNotes, task_id: str, events: Events) -> Iterator[Step]:
         said = events.get((task_id, attempt.number), _NOTHING_SAID)
         yield from _before(task, attempt.number, attempt.reserved_at)
         yield from _attempt_steps(task, attempt, noted, said)
-        yield from (
-            _conflict(task, attempt.number, time, body.model_dump(mode="json")) for time, body in said.conflicts
-        )
+        yield from (_conflict(task, attempt.number, time, details) for time, details in said.conflicts)
     awaited = len(task.state.attempts) + 1
     if task.state.phase in (TaskPhase.READY, TaskPhase.AWAITING_RETRY, TaskPhase.DELAYED):
         yield from _before(task, awaited, None)

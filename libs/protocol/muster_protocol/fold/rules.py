@@ -188,8 +188,8 @@ def _decision(state: RequestState, _: Entry, body: Decision) -> None:
     state.cancelled = state.cancelled or body
 
 
-def _answer(state: RequestState, _: Entry, body: Answer) -> None:
-    state.answer = body
+def _answer(state: RequestState, entry: Entry, body: Answer) -> None:
+    state.answer, state.answered_at = body, entry.time
 
 
 ENTRIES: dict[type[LogBody], Callable[[RequestState, Entry, Any], None]] = {  # each with the body of its kind

@@ -175,6 +175,7 @@ class RequestState:
     cancelled: Decision | None = None
     controls_seen: int = 0
     answer: Answer | None = None
+    answered_at: float = 0.0
     uncounted: int = 0  # results that came second, or of workers that were stopped
 
     @property

@@ -224,6 +224,7 @@ class Answer(LogEntry):
     output: Output = None
     tasks: tuple[TaskOutcome, ...] = ()
     reason: str = ""  # why it ended before all tasks did; it stands first in `gaps` too
+    error_class: str = ""  # of what ended it early, such as `deadline`, or of the first task that failed for good
     contradictions: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()

@@ -32,13 +32,15 @@ def final_answer(state: RequestState, step: GiveAnswer, draft: Draft, around: Ci
         missing = tuple(gap[:MAX_REASON] for gap in missing[:MAX_GAPS])
         outcomes = tuple(row.model_copy(update={"reason": row.reason and row.reason[:MAX_REASON]}) for row in outcomes)
         missing += tuple(f"{task_id} is done, but its output is too long" for task_id in draft.left_out[:MAX_GAPS])
+    status = step.status if step.status is AnswerStatus.CANCELLED else status_of(state)
     return Answer(
         request_id=state.request_id,
-        status=step.status if step.status is AnswerStatus.CANCELLED else status_of(state),
+        status=status,
         text=draft.text if state.plan_entry is not None else step.reason,
         output=draft.output,
         tasks=outcomes,
         reason=step.reason,
+        error_class=step.cause or (_error_class_of_tasks(state) if status is AnswerStatus.FAILED else ""),
         gaps=(step.reason, *missing) if step.reason else missing,
         confidence=round(done / len(outcomes), 3) if outcomes else None,
         usage=state.usage + draft.usage + around.spent,
@@ -49,3 +51,11 @@ def final_answer(state: RequestState, step: GiveAnswer, draft: Draft, around: Ci
         request_hash=around.request_hash,
         conflicts=around.conflicts,
     )
+
+
+def _error_class_of_tasks(state: RequestState) -> str:
+    """The class of the first failure that ended a task: why a request failed that nothing else ended."""
+    for task in state.tasks.values():
+        if task.result is not None and task.result.error is not None:
+            return task.result.error.error_class
+    return "logic"

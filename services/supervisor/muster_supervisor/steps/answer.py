@@ -12,6 +12,7 @@ from muster_bus.buckets.conflicts import count_of_request
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.log import RequestLog
+from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid, Retryable
@@ -23,13 +24,8 @@ from muster_supervisor.composing.final import Circumstances, final_answer
 from muster_supervisor.composing.merge import Draft, chosen, completed, cut, merge
 from muster_supervisor.decide import GiveAnswer
 from muster_supervisor.owner import Owner
-from muster_supervisor.spans import (
-    error_class_of_tasks,
-    export_answer,
-    export_workflow,
-    is_workflow_exported,
-    step_span,
-)
+from muster_supervisor.spans import export_workflow, is_workflow_exported, step_span
+from muster_supervisor.taking.answered import acknowledge
 from muster_supervisor.taking.disposition import Disposition, Held, classify
 
 log = logging.getLogger("muster.supervisor")
@@ -75,7 +71,6 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
         if is_written:
             owner.has_answered = True
             _log_written(answer)
-            export_answer(owner.bus, owner.delivery, answer, step.cause or error_class_of_tasks(owner.state))
             await owner.finish_background()
 
 
@@ -85,10 +80,10 @@ async def refuse(owner: Owner, reason: str, cause: str) -> None:
     await give_answer(owner, GiveAnswer(AnswerStatus.FAILED, reason, is_plain=True, cause=cause))
 
 
-async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> Disposition:
+async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> tuple[Disposition, RequestState] | None:
     """Answer a delivery that holds no usable request, so that nobody can own it, by its log. The reason was reported.
 
-    Returns what the delivery is after that: answered, unless another message is the lease of the request.
+    Returns what the delivery is and its log, if somebody else has answered it or has the request; None: it is settled.
     """
     request_id = h.request_id_of(delivery.headers, delivery.sequence, delivery.data)
     held = Held.of(delivery)
@@ -99,7 +94,7 @@ async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> Dispos
     around = Circumstances(bus.clock.now() - delivery.time, trace.trace_id, held.request_hash)
     is_cut = False
     while (found := await classify(bus, known.state, held)) is Disposition.OURS:  # again after a lost write
-        answer = _refusal(known.state, str(reason), around, is_cut=is_cut)
+        answer = _refusal(known.state, reason, around, is_cut=is_cut)
         try:
             is_written = await known.compare_and_set(answer, term=known.state.term)
         except Invalid:
@@ -110,18 +105,19 @@ async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> Dispos
         if is_written:
             _log_written(answer)
             await abort_request(bus, known.state, str(reason), trace.carrier)
-            with bus.tracing.under(trace):
-                if not has_workflow:
-                    export_workflow(bus, delivery, trace, known.state)
-                export_answer(bus, delivery, answer, error_type(reason))
-    return found
+            if not has_workflow:
+                export_workflow(bus, delivery, trace, known.state)
+            await acknowledge(bus, delivery, known.state)
+            return None
+    return found, known.state
 
 
-def _refusal(state: RequestState, reason: str, around: Circumstances, *, is_cut: bool) -> Answer:
+def _refusal(state: RequestState, invalid: Invalid, around: Circumstances, *, is_cut: bool) -> Answer:
     """What is done by now, merged, and why there will not be more."""
     status = AnswerStatus.CANCELLED if state.cancelled is not None else AnswerStatus.FAILED
-    draft = merge(state, reason)
-    answer = final_answer(state, GiveAnswer(status, reason), cut(draft, reason) if is_cut else draft, around)
+    reason = str(invalid)
+    draft, step = merge(state, reason), GiveAnswer(status, reason, cause=error_type(invalid))
+    answer = final_answer(state, step, cut(draft, reason) if is_cut else draft, around)
     if state.plan_entry is not None:
         return answer
     return answer.model_copy(update={"text": f"The request is invalid. {reason}"})
@@ -130,7 +126,7 @@ def _refusal(state: RequestState, reason: str, around: Circumstances, *, is_cut:
 async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
     """The text, with the model if it is needed and there is time; otherwise the plain merge."""
     seconds = owner.deadline - owner.now() - WRITE_SECONDS
-    with step_span(owner, "compose"):
+    with step_span(owner, names.COMPOSE):
         plain = merge(owner.state, step.reason)
         if seconds <= 0 or step.is_plain or len(plain.made_of) < 2:
             return plain  # nothing for a model to do: no slot is waited for

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
+from muster_protocol.counted import counted
 from muster_protocol.messages import (
     Answer,
     AnswerStatus,
@@ -93,7 +94,7 @@ def _request_text(body: Taken | PlanRecorded | Reserved | Dispatched | Decision)
             return f"→ request taken by supervisor-{body.instance}, delivery {body.delivery}"
         case PlanRecorded():
             warnings = "".join(f"; {warning}" for warning in body.warnings)
-            return f"☰ plan    {_count(len(body.plan.tasks), 'task')} by {body.planner or 'the request'}{warnings}"
+            return f"☰ plan    {counted(len(body.plan.tasks), 'task')} by {body.planner or 'the request'}{warnings}"
         case Reserved():
             return f"… reserve {_names([(one.task_id, one.attempt) for one in body.attempts])}"
         case Dispatched():
@@ -158,7 +159,3 @@ def _name(task_id: str, attempt: int) -> str:
 def _names(attempts: Sequence[tuple[str, int]]) -> str:
     named = ", ".join(f"{task_id} attempt {attempt}" for task_id, attempt in attempts[:NAMES])
     return named if len(attempts) <= NAMES else f"{named} and {len(attempts) - NAMES} more"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

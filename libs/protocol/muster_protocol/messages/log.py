@@ -54,7 +54,14 @@ class PlanRecorded(LogEntry):
     """The plan. The first valid one in the log is the plan."""
 
     kind: ClassVar[str] = "plan"
-    free_text: ClassVar[tuple[str, ...]] = ("plan.goal", "plan.tasks.description", "warnings")
+    free_text: ClassVar[tuple[str, ...]] = (
+        "plan.goal",
+        "plan.tasks.description",
+        "plan.tasks.expected_output",
+        "plan.final_instruction",
+        "text",
+        "warnings",
+    )
 
     plan: Plan
     text: str = ""
@@ -136,6 +143,7 @@ class Decision(LogEntry):
     """What somebody said on `control`, copied into the log before it is acted upon."""
 
     kind: ClassVar[str] = "decision"
+    free_text: ClassVar[tuple[str, ...]] = ("reason",)
 
     decision: Literal["cancel"]
     control_sequence: int
@@ -216,7 +224,16 @@ class Answer(LogEntry):
     """What the request came to."""
 
     kind: ClassVar[str] = "answer"
-    free_text: ClassVar[tuple[str, ...]] = ("text", "output", "tasks.reason", "reason", "contradictions", "gaps")
+    free_text: ClassVar[tuple[str, ...]] = (
+        "text",
+        "output",
+        "tasks.reason",
+        "reason",
+        "contradictions",
+        "gaps",
+        "unsupported",
+        "sources",
+    )
 
     request_id: RequestId
     status: AnswerStatus

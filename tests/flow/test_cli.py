@@ -127,7 +127,9 @@ def test_a_request_comes_by_http_as_the_welcome_says(here: Here):
         assert json.loads(reply.read())["status"] == "done"
 
     assert here.document("status", request_id)["status"] == "done"
-    assert request_id in [request["id"] for request in here.document("status")["ended"]]
+    (ended,) = [request for request in here.document("status")["ended"] if request["id"] == request_id]
+    assert (ended["team"], ended["asked_at"] > 0) == ("small", True)
+    assert here.document("status", request_id[:12])["id"] == request_id
 
 
 def test_a_second_up_and_a_reset_are_refused(here: Here):

@@ -15,10 +15,10 @@ async def cancel(given: Namespace, settings: Settings) -> int:
         state = (await known_view(client, given.id)).state
         is_over = state.answer is not None
         if not is_over:
-            await client.cancel(given.id, given.reason)
-    text = f"{given.id} is over already" if is_over else f"{given.id} ends now; its answer keeps what is done"
+            await client.cancel(state.request_id, given.reason)
+    how = "is over already" if is_over else "ends now; its answer keeps what is done"
     if given.json:
         say_json({"request_id": state.request_id, "cancelled": not is_over})
     else:
-        say(text)
+        say(f"{state.request_id} {how}")
     return Exit.DONE

@@ -13,10 +13,10 @@ from muster_cli.view.board import name_of
 from muster_cli.view.console import console, say_json
 from muster_cli.view.plain import line
 from muster_cli.view.requests import check_provisioned
+from muster_client.queue import resolve_id
 from muster_protocol.conflict import Conflict, ConflictKind, Side
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
-from muster_protocol.subjects import as_id
 
 MAX_SHOWN = 100  # the newest
 MAX_LINE = 1000  # characters
@@ -24,9 +24,9 @@ MAX_LINE = 1000  # characters
 
 async def conflicts(given: Namespace, settings: Settings) -> int:
     kind = _kind(given.kind)
-    request_id = None if given.id is None else as_id(given.id)
     async with await connect(settings) as client:
         await check_provisioned(client, settings)
+        request_id = None if given.id is None else await resolve_id(client.bus, given.id, is_old=True)
         page = await page_of_conflicts(
             client.bus, MAX_SHOWN, None, lambda record: kind is None or kind in record.kinds, request_id
         )

@@ -12,18 +12,16 @@ from muster_cli.connect import connect
 from muster_cli.view.console import say, say_json
 from muster_cli.view.requests import check_provisioned
 from muster_client.log_lines import LogLine
-from muster_client.queue import check_known
+from muster_client.queue import resolve_id
 from muster_client.read_lines import LineReader
-from muster_protocol.subjects import as_id
 
 LOOK_SECONDS = 0.5  # between two looks at the streams
 
 
 async def logs(given: Namespace, settings: Settings) -> int:
-    request_id = as_id(given.id)
     async with await connect(settings) as client:
         await check_provisioned(client, settings)
-        await check_known(client.bus, request_id)
+        request_id = await resolve_id(client.bus, given.id)
         reader = LineReader(client.bus, request_id)
         while True:
             was_answered = reader.is_answered

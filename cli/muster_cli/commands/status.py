@@ -41,6 +41,7 @@ class Overview:
     open_count: int
     open: list[tuple[Open, Standing]]  # the newest
     ended: list[Ended]
+    ended_missing: str  # why they are not listed
     conflicts: int
 
 
@@ -60,7 +61,7 @@ async def status(given: Namespace, settings: Settings) -> int:
 
 async def _show_one(client: Client, name: str, *, is_json: bool) -> None:
     view = await known_view(client, name)
-    failures = failures_in((await client.timeline(name)).steps)
+    failures = failures_in((await client.timeline(view.state.request_id)).steps)
     if is_json:
         listed = [failure.as_json() for failure in failures]
         say_json(
@@ -99,8 +100,8 @@ async def _overview(client: Client, coordinator_url: str | None) -> Overview:
     count, newest = await open_requests(client.bus, MAX_SHOWN)
     found = await views(client.bus, [request.id for request in newest])
     rows = [(request, view.standing) for request, view in zip(newest, found, strict=True)]
-    ended = await ended_requests(coordinator_url, MAX_SHOWN)
-    return Overview(now, workers, count, rows, ended, await _conflict_count(client))
+    ended, missing = await ended_requests(coordinator_url, MAX_SHOWN)
+    return Overview(now, workers, count, rows, ended, missing, await _conflict_count(client))
 
 
 async def _conflict_count(client: Client) -> int:
@@ -126,6 +127,7 @@ def _overview_document(overview: Overview) -> dict[str, Any]:
             for request, standing in overview.open
         ],
         "ended": [request.model_dump(mode="json") for request in overview.ended],
+        "ended_missing": overview.ended_missing,
         "workers": [worker.model_dump(mode="json") for worker in overview.workers],
         "conflicts": overview.conflicts,
     }
@@ -145,15 +147,27 @@ def _show_overview(out: Console, overview: Overview) -> None:
         out.print(f"… and {overview.open_count - len(overview.open):,} older ones", style="dim")
     if overview.ended:
         out.print(_ended(overview))
+    if overview.ended_missing:
+        out.print(overview.ended_missing, style="dim", soft_wrap=True)
     if overview.conflicts:
         out.print(_conflicts_line(overview.conflicts))
 
 
 def _ended(overview: Overview) -> Listing:
-    listing = Listing("ended request", "tasks done", "seconds", "how it ended")
+    names = ("ended request", "asked", "asked by", "team", "tasks done", "took", "what was asked", "how it ended")
+    listing = Listing(*names, sentences=2, wide=160)
     for ended in overview.ended:
-        standing = Standing(ended.status, ended.reason)
-        listing.add(ended.id, str(ended.done), f"{ended.seconds or 0:.1f}", sentence(standing))
+        ago = f"{duration(max(0.0, overview.now - ended.asked_at))} ago" if ended.asked_at else ""
+        listing.add(
+            ended.id,
+            ago,
+            plain(ended.asked_by, 60),
+            ended.team,
+            str(ended.done),
+            duration(ended.seconds or 0.0),
+            plain(ended.asked, MAX_ASKED),
+            sentence(Standing(ended.status, ended.reason)),
+        )
     return listing
 
 

@@ -13,10 +13,9 @@ from muster_cli.view.console import console, say, say_json
 from muster_cli.view.requests import check_provisioned
 from muster_cli.view.waterfall import show_waterfall
 from muster_client import Client
-from muster_client.queue import check_known
+from muster_client.queue import resolve_id
 from muster_client.timeline import Timeline, document_of
 from muster_protocol.errors import Invalid
-from muster_protocol.subjects import as_id
 
 
 async def trace(given: Namespace, settings: Settings) -> int:
@@ -36,8 +35,7 @@ async def trace(given: Namespace, settings: Settings) -> int:
 
 async def known_timeline(client: Client, name: str) -> Timeline:
     """The timeline of a request; an id that nobody knows is refused as `muster status` refuses it."""
-    await check_known(client.bus, as_id(name))
-    return await client.timeline(name)
+    return await client.timeline(await resolve_id(client.bus, name))
 
 
 def _jaeger_url(given: Namespace, settings: Settings) -> str | None:

@@ -90,10 +90,11 @@ async def test_a_failure_is_in_the_log_in_the_status_and_in_muster_logs_with_its
     status = await _command(team, "status", request_id)
     assert "✗ caller attempt 1 failed by worker-w1: network: ConnectionError: no route" in status
     assert "✗ seeker attempt 1 tool look_up failed: ConnectionError: no route to the library" in status
+    assert "with no key (failing.py:18)" in status
     lines = (await _command(team, "logs", request_id, "--follow")).splitlines()
     assert "→ request taken by supervisor-s1" in lines[0]
-    assert any("✗ result  caller  attempt 1  failed: ConnectionError: no route" in line for line in lines)
-    assert any("✗ tool    seeker  attempt 1  look_up failed" in line for line in lines)
+    assert any("✗ result  caller  attempt 1  failed: network: ConnectionError: no route" in line for line in lines)
+    assert any("✗ tool    seeker  attempt 1  look_up failed" in line and "(failing.py:18)" in line for line in lines)
     assert "✗ answer  failed" in lines[-1]
     assert not any(line.startswith("12:00:00") for line in lines)
     document = [json.loads(line) for line in (await _command(team, "logs", request_id, "--json")).splitlines()]

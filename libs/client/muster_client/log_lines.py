@@ -86,6 +86,20 @@ def line_of(time: float, sender: str, body: LogBody | Event | ErrorReport) -> Lo
             return _event(time, sender, body)
 
 
+def in_order(lines: Sequence[LogLine]) -> list[LogLine]:
+    """By time; a start before all that its worker said of the attempt, though it may have been stored after it."""
+    said: dict[tuple[str, int, str], float] = {}
+    starts: dict[tuple[str, int, str], LogLine] = {}
+    for line in sorted(lines, key=lambda line: line.time):
+        attempt = (line.task, line.attempt, line.worker)
+        if line.kind == Started.kind:
+            starts.setdefault(attempt, line)
+        elif line.worker:
+            said.setdefault(attempt, line.time)
+    began = {id(line): min(line.time, said.get(attempt, line.time)) for attempt, line in starts.items()}
+    return sorted(lines, key=lambda line: (began.get(id(line), line.time), id(line) not in began))
+
+
 def _request_text(body: Taken | PlanRecorded | Reserved | Dispatched | Decision) -> str:
     match body:
         case Taken(handed_back=True):
@@ -130,7 +144,7 @@ def _event(time: float, sender: str, body: Event) -> LogLine:
 
 
 def _result(time: float, sender: str, result: Result) -> LogLine:
-    why = f": {failure_text(result.error)}" if result.error else ""
+    why = f": {result.error.error_class}: {failure_text(result.error)}" if result.error else ""
     text = f"{_MARKS[result.status]} result  {_name(result.task_id, result.attempt)}  {result.status.value}{why}"
     return LogLine(
         time,

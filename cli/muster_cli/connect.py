@@ -1,12 +1,12 @@
 """A client's connection from the command line, to the broker and the team that are up in this folder."""
 
 import logging
-import sys
 
 from muster_bus.broker.access import shown
 from muster_bus.process.settings import Settings
 from muster_bus.tracing.tracing import OFF, Tracing
 from muster_cli.local.folder import nats_url, read_address, team_name
+from muster_cli.view.console import say
 from muster_client import Client
 
 
@@ -22,5 +22,5 @@ async def connect(settings: Settings, team: str | None = None, *, is_traced: boo
     url, team = nats_url(settings), team or team_name(settings)
     client = await Client.connect(url, team=team, name="muster", tracing=tracing)
     if settings.nats_url is None and read_address() is None:
-        print(f"no `muster up` runs in this folder; this is {shown(url)}", file=sys.stderr)
+        say(f"no `muster up` runs in this folder; this is {shown(url)}", is_error=True)
     return client

@@ -5,8 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,23 @@ class Here:
             timeout=LIMIT_SECONDS,
             check=False,
         )
+
+    def on_a_terminal(self, *words: str, columns: int = 80, **env: str) -> str:
+        """What a person sees: the bytes that the command writes to a terminal of this width, colours and all."""
+        ours, theirs = os.openpty()
+        termios.tcsetwinsize(theirs, (50, columns))
+        environment = {**self.env, "TERM": "xterm-256color", **env}
+        with subprocess.Popen(
+            _command(words), cwd=self.folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
+        ) as process:
+            os.close(theirs)
+            written = b""
+            with suppress(OSError):  # as Linux says that nobody has the other end any more
+                while block := os.read(ours, 65536):
+                    written += block
+            os.close(ours)
+            process.wait(LIMIT_SECONDS)
+        return written.decode().replace("\r\n", "\n")
 
     def start(self, *words: str, **env: str) -> subprocess.Popen[str]:
         """Its standard error goes to `<command>.txt`."""

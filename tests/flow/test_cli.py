@@ -77,7 +77,7 @@ def test_a_detached_request_is_listed_followed_cancelled_and_explained(here: Her
     assert set(status["workers"][0]["tags"]) == {"good", "bad", "slow"}
 
     with here.start("submit", "--request", asked) as follower:
-        wait_for_words(here.folder / "submit.txt", "plan    1 tasks")
+        wait_for_words(here.folder / "submit.txt", "plan    1 task")
         assert here.document("cancel", request_id, "--reason", "enough")["cancelled"] is True
         assert follower.wait(60) == 4
 
@@ -98,7 +98,7 @@ def test_an_unknown_request_is_said_to_be_unknown(here: Here):
 
 def test_ctrl_c_leaves_the_request_running_and_says_so(here: Here):
     with here.start("submit", "--request", _slow(here)) as follower:
-        wait_for_words(here.folder / "submit.txt", "plan    1 tasks")
+        wait_for_words(here.folder / "submit.txt", "plan    1 task")
         follower.send_signal(signal.SIGINT)
         assert follower.wait(60) == 130
 
@@ -127,7 +127,9 @@ def test_a_request_comes_by_http_as_the_welcome_says(here: Here):
         assert json.loads(reply.read())["status"] == "done"
 
     assert here.document("status", request_id)["status"] == "done"
-    assert request_id in [request["id"] for request in here.document("status")["ended"]]
+    (ended,) = [request for request in here.document("status")["ended"] if request["id"] == request_id]
+    assert (ended["team"], ended["asked_at"] > 0) == ("small", True)
+    assert here.document("status", request_id[:12])["id"] == request_id
 
 
 def test_a_second_up_and_a_reset_are_refused(here: Here):

@@ -90,10 +90,11 @@ async def test_a_failure_is_in_the_log_in_the_status_and_in_muster_logs_with_its
     status = await _command(team, "status", request_id)
     assert "✗ caller attempt 1 failed by worker-w1: network: ConnectionError: no route" in status
     assert "✗ seeker attempt 1 tool look_up failed: ConnectionError: no route to the library" in status
+    assert "with no key (failing.py:18)" in status
     lines = (await _command(team, "logs", request_id, "--follow")).splitlines()
     assert "→ request taken by supervisor-s1" in lines[0]
-    assert any("✗ result  caller  attempt 1  failed: ConnectionError: no route" in line for line in lines)
-    assert any("✗ tool    seeker  attempt 1  look_up failed" in line for line in lines)
+    assert any("✗ result  caller  attempt 1  failed: network: ConnectionError: no route" in line for line in lines)
+    assert any("✗ tool    seeker  attempt 1  look_up failed" in line and "(failing.py:18)" in line for line in lines)
     assert "✗ answer  failed" in lines[-1]
     assert not any(line.startswith("12:00:00") for line in lines)
     document = [json.loads(line) for line in (await _command(team, "logs", request_id, "--json")).splitlines()]
@@ -148,6 +149,39 @@ async def test_a_planted_key_is_on_no_edge_whoever_says_it(team: RunningTeam):
     assert [secret for secret in (KEY, KEY[:12], PASSWORD) if secret in said] == []
     logs = "".join(team.service_log(name) for name in ("s1", "w1", "c1"))
     assert "somebody" not in logs + provisioned.stdout  # only the role's own output may name a user
+
+
+LOG = "libs/protocol/muster_protocol/messages/log.py"
+TASK = "libs/protocol/muster_protocol/messages/task.py"
+
+
+@guards(LOG, '        "plan.final_instruction",', rule="I10", replace="", seconds=40)
+@guards(LOG, 'free_text: ClassVar[tuple[str, ...]] = ("reason",)', rule="I10", seconds=40)
+@guards(TASK, '("description", "expected_output", "context")', rule="I10", replace="()", seconds=40)
+async def test_a_key_in_what_was_asked_is_in_no_entry_no_task_and_no_event(team: RunningTeam):
+    await team.start("supervisor", "s1", env={"ANTHROPIC_API_KEY": KEY})
+    expected = {"type": "object", "description": f"expected {KEY}"}
+    task = {"id": "t", "description": f"do {KEY}", "tag": "teller", "expected_output": expected}
+    plan = {"goal": f"goal {KEY}", "final_instruction": f"finally {KEY}", "tasks": [task]}
+
+    asked = [await team.client.submit(f"text {KEY}"), await team.client.submit(plan=plan, id="planned")]
+    again = await team.client.submit(plan=plan, id="planned")  # what is compared is what was asked
+    await until_asked(lambda: _has_tasks(team, "teller"), "the task is dispatched")
+    said = [raw.data.decode() for raw in await team.bus.read(subjects.tasks("teller"), from_leader=True)]
+    for request_id in asked:
+        await team.client.cancel(request_id, f"no more of {KEY}")
+        await team.answer(request_id)
+        for subject in (subjects.results(request_id), subjects.events(request_id)):
+            said += [raw.data.decode() for raw in await team.bus.read(subject, from_leader=True)]
+
+    assert again == "planned"
+    for words in ("text", "do", "expected", "goal", "finally", "no more of"):
+        assert f"{words} [redacted ANTHROPIC_API_KEY]" in "\n".join(said)
+    assert [text for text in said if KEY in text] == []
+
+
+async def _has_tasks(team: RunningTeam, tag: str) -> bool:
+    return bool(await team.bus.read(subjects.tasks(tag), from_leader=True))
 
 
 async def _has_errors(team: RunningTeam) -> bool:

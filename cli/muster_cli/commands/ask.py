@@ -7,7 +7,7 @@ from typing import Any, cast
 from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
-from muster_cli.view.console import read_standard_input
+from muster_cli.view.console import read_standard_input, say, say_json
 from muster_cli.view.follow import follow
 from muster_protocol.messages import Request
 
@@ -29,6 +29,9 @@ async def send_and_follow(given: Namespace, settings: Settings, fields: dict[str
     async with await connect(settings, given.team, is_traced=True) as client:
         request_id = await client.send(request)
         if given.detach:
-            print(json.dumps({"request_id": request_id}) if given.json else request_id)
+            if given.json:
+                say_json({"request_id": request_id})
+            else:
+                say(request_id)
             return Exit.DONE
         return await follow(client, request_id, is_json=given.json, jaeger_url=settings.jaeger_url)

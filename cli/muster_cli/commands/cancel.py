@@ -1,11 +1,11 @@
 """`muster cancel`: end a request now."""
 
-import json
 from argparse import Namespace
 
 from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
+from muster_cli.view.console import say, say_json
 from muster_cli.view.requests import check_provisioned, known_view
 
 
@@ -15,7 +15,10 @@ async def cancel(given: Namespace, settings: Settings) -> int:
         state = (await known_view(client, given.id)).state
         is_over = state.answer is not None
         if not is_over:
-            await client.cancel(given.id, given.reason)
-    text = f"{given.id} is over already" if is_over else f"{given.id} ends now; its answer keeps what is done"
-    print(json.dumps({"request_id": state.request_id, "cancelled": not is_over}) if given.json else text)
+            await client.cancel(state.request_id, given.reason)
+    how = "is over already" if is_over else "ends now; its answer keeps what is done"
+    if given.json:
+        say_json({"request_id": state.request_id, "cancelled": not is_over})
+    else:
+        say(f"{state.request_id} {how}")
     return Exit.DONE

@@ -1,7 +1,6 @@
 """`muster check`: say everything that is wrong in a team file, without starting anything."""
 
 import contextlib
-import json
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -12,6 +11,7 @@ from muster_agent.team.lookup import find_team_file
 from muster_agent.team.mistakes import Mistake, TeamMistakes
 from muster_agent.team.role_code import role_code
 from muster_bus.process.command import Exit
+from muster_cli.view.console import say, say_json
 
 if TYPE_CHECKING:
     from muster_bus.process.settings import Settings
@@ -25,11 +25,14 @@ def check(given: Namespace, settings: "Settings") -> int:
     except TeamMistakes as error:
         if not given.json:
             raise
-        print(json.dumps({"file": str(file), "mistakes": [_document(mistake) for mistake in error.mistakes]}))
+        say_json({"file": str(file), "mistakes": [_document(mistake) for mistake in error.mistakes]})
         return Exit.USAGE
     roles = [role.name for role in team.roles]
     document = {"file": str(file), "mistakes": [], "team": team.team, "roles": roles, "tags": team.tags}
-    print(json.dumps(document) if given.json else f"{file} is fine: team {team.team}, roles {', '.join(roles)}")
+    if given.json:
+        say_json(document)
+    else:
+        say(f"{file} is fine: team {team.team}, roles {', '.join(roles)}")
     return Exit.DONE
 
 

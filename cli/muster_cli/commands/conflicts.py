@@ -1,7 +1,5 @@
 """`muster conflicts`: what was assigned, started or finished twice, what was decided, and what the loser had spent."""
 
-import json
-import sys
 from argparse import Namespace
 from datetime import datetime
 
@@ -12,27 +10,29 @@ from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
 from muster_cli.view.board import name_of
-from muster_cli.view.console import console
+from muster_cli.view.console import console, say_json
+from muster_cli.view.plain import line
 from muster_cli.view.requests import check_provisioned
+from muster_client.queue import resolve_id
 from muster_protocol.conflict import Conflict, ConflictKind, Side
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
-from muster_protocol.subjects import as_id
 
 MAX_SHOWN = 100  # the newest
+MAX_LINE = 1000  # characters
 
 
 async def conflicts(given: Namespace, settings: Settings) -> int:
     kind = _kind(given.kind)
-    request_id = None if given.id is None else as_id(given.id)
     async with await connect(settings) as client:
         await check_provisioned(client, settings)
+        request_id = None if given.id is None else await resolve_id(client.bus, given.id, is_old=True)
         page = await page_of_conflicts(
             client.bus, MAX_SHOWN, None, lambda record: kind is None or kind in record.kinds, request_id
         )
     if given.json:
         shown = [record.model_dump(mode="json") for record in page.records]
-        sys.stdout.write(json.dumps({"conflicts": shown}, indent=2, ensure_ascii=False) + "\n")
+        say_json({"conflicts": shown}, is_indented=True)
         return Exit.DONE
     out = console()
     for record in page.records:
@@ -56,13 +56,13 @@ def _show(out: Console, record: Conflict) -> None:
     found = datetime.fromtimestamp(record.found_at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     kinds = ", ".join(kind.replace("_", " ") for kind in record.kinds)
     of_attempt = f" attempt {record.attempt}" if record.attempt else ""
-    out.print(f"{record.request_id}/{record.task_id}{of_attempt}  {kinds}", style="bold", highlight=False, markup=False)
+    out.print(f"{record.request_id}/{record.task_id}{of_attempt}  {kinds}", style="bold", soft_wrap=True)
     lines = [f"found     {found}", *(f"side      {_side(side, record)}" for side in record.sides)]
     if record.more_sides:
         lines.append("side      … and more")
     lines += [f"decided   {record.why}", *(f"cost      {line}" for line in _costs(record))]
-    for line in lines:
-        out.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
+    for text in lines:
+        out.print(f"  {line(text, MAX_LINE)}", soft_wrap=True)
 
 
 def _side(side: Side, record: Conflict) -> str:

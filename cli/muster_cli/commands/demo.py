@@ -16,7 +16,8 @@ from muster_cli.local.folder import FOLDER, Lock, command
 from muster_cli.view.board import Board
 from muster_cli.view.console import console
 from muster_cli.view.follow import watched
-from muster_cli.view.render import ending_of, show_answer
+from muster_cli.view.printing.terminal import styled
+from muster_cli.view.render import ending_of, sentence, show_answer
 from muster_cli.view.screen import Counter, screen_for
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus, Request
@@ -63,14 +64,14 @@ class Demo:
 
     async def start(self) -> None:
         out, environment = self.out, self.environment
-        out.print("[bold]Muster[/]: a team of agents at work, every service in a process of its own", highlight=False)
+        out.print(styled("[bold]Muster[/]: a team of agents at work, every service in a process of its own"))
         seconds = await environment.start()
-        out.print(f"  nats-server at {environment.server.url}", highlight=False)
+        out.print(f"  nats-server at {environment.server.url}")
         for name in environment.services:
             where = f", http://127.0.0.1:{environment.http_port}" if name == "coordinator" else ""
-            out.print(f"  {name:<14}process {environment.processes.pid(name)}{where}", highlight=False)
-        out.print(f"  ready after {seconds:.1f} s; logs in {DEMO_FOLDER}/", style="dim", highlight=False)
-        out.print(f"\n[bold]The request[/]: {TEXT}\n", highlight=False, soft_wrap=True)
+            out.print(f"  {name:<14}process {environment.processes.pid(name)}{where}")
+        out.print(f"  ready after {seconds:.1f} s; logs in {DEMO_FOLDER}/", style="dim")
+        out.print(styled("\n[bold]The request[/]: {text}\n", text=TEXT), soft_wrap=True)
 
     async def comparison(self) -> int:
         """The same request twice: with the team in parallel, and with one task in flight."""
@@ -81,17 +82,17 @@ class Demo:
         self._show(board, answer)
         if answer.status is not AnswerStatus.DONE:
             return exit_of(answer.status)
-        self.out.print("\nOnce more, with one task in flight instead of all that can run …", highlight=False)
+        self.out.print("\nOnce more, with one task in flight instead of all that can run …")
         began = time.monotonic()
         board = await self._send(1)
         alone = await watched(self.environment.client, board, Counter(self.out, board))
         alone_seconds = time.monotonic() - began
         self.out.print(
-            f"[bold green]{seconds:.1f} s with the team in parallel, {alone_seconds:.1f} s one task at a time: "
-            f"{alone_seconds / seconds:.1f} × faster[/]\n",
-            highlight=False,
+            f"{seconds:.1f} s with the team in parallel, {alone_seconds:.1f} s one task at a time: "
+            f"{alone_seconds / seconds:.1f} × faster\n",
+            style="bold green",
         )
-        self.out.print(f"{WHAT_IS_REAL}\n\n{NEXT_STEPS.format(muster=command())}", highlight=False)
+        self.out.print(styled(f"{WHAT_IS_REAL}\n\n{NEXT_STEPS}", muster=command()))
         return exit_of(alone.status)
 
     async def recovery(self, victim: str) -> int:
@@ -102,7 +103,7 @@ class Demo:
         self._show(board, answer)
         self.out.print(Rule(style="dim"))
         is_verified = await verify(self.out, self.environment, board.state.request_id, fault)
-        self.out.print(f"\n{WHAT_IS_REAL}", highlight=False)
+        self.out.print(styled(f"\n{WHAT_IS_REAL}"))
         return exit_of(answer.status) if is_verified else Exit.FAILED
 
     async def _send(self, in_flight: int | None) -> Board:
@@ -115,4 +116,4 @@ class Demo:
         self.out.print(ending_of(answer, self.jaeger_url), soft_wrap=True)
         if answer.status is not AnswerStatus.DONE:
             now = self.environment.client.bus.clock.now()
-            self.out.print(str(explain(board.state, board.seen(now))), markup=False, highlight=False, soft_wrap=True)
+            self.out.print(sentence(explain(board.state, board.seen(now))), soft_wrap=True)

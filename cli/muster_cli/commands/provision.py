@@ -1,6 +1,5 @@
 """`muster provision`: make the streams, consumers and buckets of a team."""
 
-import json
 from argparse import Namespace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from muster_bus.process.service import instance_name
 from muster_bus.process.settings import Settings
 from muster_cli.local.folder import nats_url
 from muster_cli.local.provisioning import provision_team
+from muster_cli.view.console import say, say_json
 from muster_protocol.sender import Sender
 
 
@@ -28,5 +28,8 @@ async def provision(given: Namespace, settings: Settings) -> int:
         await bus.close()
     document = {"nats_url": shown(url), "team": team.team, "tags": team.tags, "replicas": given.replicas}
     text = f"team {team.team} is provisioned at {shown(url)}: tags {', '.join(team.tags)}"
-    print(json.dumps(document) if given.json else text)
+    if given.json:
+        say_json(document)
+    else:
+        say(text)
     return Exit.DONE

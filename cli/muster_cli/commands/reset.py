@@ -1,7 +1,6 @@
 """`muster reset`: remove everything that was ever asked in this folder, or at the broker that MUSTER_NATS_URL names."""
 
 import shutil
-import sys
 from argparse import Namespace
 
 from muster_bus.broker import topology
@@ -11,7 +10,7 @@ from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
 from muster_cli.local.folder import FOLDER, is_running
 from muster_cli.local.orphan import end_orphan
-from muster_cli.view.console import interruptible
+from muster_cli.view.console import is_confirmed, say
 from muster_protocol.errors import Misconfigured
 
 
@@ -24,10 +23,10 @@ async def reset(given: Namespace, settings: Settings) -> int:
     if url:
         removed.append(f"every stream of Muster at {shown(url)}")
     if not removed:
-        print("nothing to forget: there is no .muster folder here, and MUSTER_NATS_URL is not set")
+        say("nothing to forget: there is no .muster folder here, and MUSTER_NATS_URL is not set")
         return Exit.DONE
-    if not given.yes and not _confirm(removed):
-        print("muster: nothing was removed; --yes removes without asking", file=sys.stderr)
+    if not given.yes and not is_confirmed(f"Remove {' and '.join(removed)}, with everything in it?"):
+        say("muster: nothing was removed; --yes removes without asking", is_error=True)
         return Exit.USAGE
     if url:
         await _remove_streams(settings)
@@ -35,17 +34,8 @@ async def reset(given: Namespace, settings: Settings) -> int:
         for folder in (FOLDER, FOLDER / "demo"):
             end_orphan(folder.resolve() / "nats")
         shutil.rmtree(FOLDER)
-    print(f"removed {' and '.join(removed)}")
+    say(f"removed {' and '.join(removed)}")
     return Exit.DONE
-
-
-def _confirm(removed: list[str]) -> bool:
-    """Ask a person at the terminal; without one the answer is no."""
-    if not sys.stdin.isatty():
-        return False
-    with interruptible():
-        reply = input(f"Remove {' and '.join(removed)}, with everything in it? [y/N] ")
-    return reply.strip().lower() in ("y", "yes")
 
 
 async def _remove_streams(settings: Settings) -> None:

@@ -1,27 +1,27 @@
 """`muster status`: what is going on, or how one request stands and why."""
 
-import json
-import sys
 from argparse import Namespace
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from muster_bus.buckets.conflicts import count_conflicts
 from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
 from muster_cli.local.folder import http_url
-from muster_cli.view.console import console
-from muster_cli.view.plain import plain
-from muster_cli.view.render import show_answer, tasks_of
+from muster_cli.view.board import name_of
+from muster_cli.view.console import console, say_json
+from muster_cli.view.plain import duration, plain
+from muster_cli.view.printing.listing import Listing
+from muster_cli.view.render import sentence, show_answer, tasks_of
 from muster_cli.view.requests import Ended, Open, check_provisioned, ended_requests, known_view, open_requests
 from muster_cli.view.workers import live_workers
 from muster_client import Client
 from muster_client.timeline.failures import failures_in
 from muster_client.view import views
+from muster_protocol.counted import counted
 from muster_protocol.errors import Misconfigured
 from muster_protocol.status import Standing
 from muster_protocol.worker_card import WorkerCard
@@ -29,6 +29,7 @@ from muster_protocol.worker_card import WorkerCard
 MAX_SHOWN = 20  # the newest; each costs reading its log
 MAX_FAILURES = 50  # the last ones
 MAX_FAILURE = 400  # characters
+MAX_ASKED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Overview:
     open_count: int
     open: list[tuple[Open, Standing]]  # the newest
     ended: list[Ended]
+    ended_missing: str  # why they are not listed
     conflicts: int
 
 
@@ -51,7 +53,7 @@ async def status(given: Namespace, settings: Settings) -> int:
         else:
             overview = await _overview(client, http_url(settings))
             if given.json:
-                _write(_overview_document(overview))
+                say_json(_overview_document(overview), is_indented=True)
             else:
                 _show_overview(console(), overview)
     return Exit.DONE
@@ -59,36 +61,37 @@ async def status(given: Namespace, settings: Settings) -> int:
 
 async def _show_one(client: Client, name: str, *, is_json: bool) -> None:
     view = await known_view(client, name)
-    failures = failures_in((await client.timeline(name)).steps)
+    failures = failures_in((await client.timeline(view.state.request_id)).steps)
     if is_json:
         listed = [failure.as_json() for failure in failures]
-        _write(
+        say_json(
             {
                 "request_id": view.state.request_id,
                 **view.as_json(),
                 "failures": listed,
                 "cause": str(view.standing),
-            }
+            },
+            is_indented=True,
         )
         return
     superseded = [(task_id, found) for task_id, task in view.state.tasks.items() for found in task.superseded]
     out, state = console(), view.state
     if state.plan_entry is not None:
-        out.print(state.plan_entry.plan.goal or state.plan_entry.text, style="bold", markup=False, highlight=False)
+        out.print(plain(state.plan_entry.plan.goal or state.plan_entry.text, MAX_ASKED), style="bold")
         out.print(tasks_of(view))
     for failure in failures[-MAX_FAILURES:]:
-        out.print(plain(str(failure), MAX_FAILURE), style="red", markup=False, highlight=False, soft_wrap=True)
+        out.print(plain(str(failure), MAX_FAILURE), style="red", soft_wrap=True)
     if len(failures) > MAX_FAILURES:
         text = f"… and {len(failures) - MAX_FAILURES} before them: `muster logs {state.request_id}`"
-        out.print(text, style="dim", markup=False, highlight=False)
+        out.print(text, style="dim")
     if state.answer is not None and state.answer.text:
         show_answer(out, state.answer)
     for task_id, found in superseded:
-        text = f"≈ {task_id}  attempt {found.attempt} by worker-{found.worker} is superseded ({found.status})"
-        out.print(f"{text}: {found.tokens:,} tokens, {found.seconds:.1f} s", markup=False, highlight=False)
+        text = f"≈ {task_id}  attempt {found.attempt} by {name_of(found.worker)} is superseded ({found.status})"
+        out.print(f"{text}: {counted(found.tokens, 'token')}, {found.seconds:.1f} s")
     if view.conflicts:
-        out.print(_conflicts_line(view.conflicts, state.request_id), markup=False, highlight=False)
-    out.print(str(view.standing), markup=False, highlight=False, soft_wrap=True)
+        out.print(_conflicts_line(view.conflicts, state.request_id))
+    out.print(sentence(view.standing), soft_wrap=True)
 
 
 async def _overview(client: Client, coordinator_url: str | None) -> Overview:
@@ -97,8 +100,8 @@ async def _overview(client: Client, coordinator_url: str | None) -> Overview:
     count, newest = await open_requests(client.bus, MAX_SHOWN)
     found = await views(client.bus, [request.id for request in newest])
     rows = [(request, view.standing) for request, view in zip(newest, found, strict=True)]
-    ended = await ended_requests(coordinator_url, MAX_SHOWN)
-    return Overview(now, workers, count, rows, ended, await _conflict_count(client))
+    ended, missing = await ended_requests(coordinator_url, MAX_SHOWN)
+    return Overview(now, workers, count, rows, ended, missing, await _conflict_count(client))
 
 
 async def _conflict_count(client: Client) -> int:
@@ -124,45 +127,49 @@ def _overview_document(overview: Overview) -> dict[str, Any]:
             for request, standing in overview.open
         ],
         "ended": [request.model_dump(mode="json") for request in overview.ended],
+        "ended_missing": overview.ended_missing,
         "workers": [worker.model_dump(mode="json") for worker in overview.workers],
         "conflicts": overview.conflicts,
     }
 
 
 def _show_overview(out: Console, overview: Overview) -> None:
-    table = _table("worker", "busy", "tags")
+    workers = Listing("worker", "busy", "tags", wide=60)
     for worker in overview.workers:
-        table.add_row(worker.name, f"{worker.busy} of {worker.slots} slots", ", ".join(worker.tags))
-    out.print(table if overview.workers else "no live worker")
-    table = _table("open request", "age", "asked", "how it stands")
+        workers.add(worker.name, f"{worker.busy} of {counted(worker.slots, 'slot')}", ", ".join(worker.tags))
+    out.print(workers if workers else "no live worker")
+    requests = Listing("open request", "age", "team", "asked", "how it stands", sentences=2)
     for request, standing in overview.open:
-        age = f"{max(0.0, overview.now - request.since):.0f} s"
-        table.add_row(request.id, age, _short(request.text), str(standing))
-    out.print(table if overview.open else "no open request", highlight=False)
+        age = duration(max(0.0, overview.now - request.since))
+        requests.add(request.id, age, request.team, plain(request.text, MAX_ASKED), sentence(standing))
+    out.print(requests if requests else "no open request")
     if overview.open_count > len(overview.open):
-        out.print(f"… and {overview.open_count - len(overview.open)} older ones", style="dim")
+        out.print(f"… and {overview.open_count - len(overview.open):,} older ones", style="dim")
     if overview.ended:
-        table = _table("ended request", "tasks done", "seconds", "how it ended")
-        for ended in overview.ended:
-            standing = Standing(ended.status, ended.reason)
-            table.add_row(ended.id, str(ended.done), f"{ended.seconds or 0:.1f}", str(standing))
-        out.print(table, highlight=False)
+        out.print(_ended(overview))
+    if overview.ended_missing:
+        out.print(overview.ended_missing, style="dim", soft_wrap=True)
     if overview.conflicts:
-        out.print(_conflicts_line(overview.conflicts), highlight=False)
+        out.print(_conflicts_line(overview.conflicts))
+
+
+def _ended(overview: Overview) -> Listing:
+    names = ("ended request", "asked", "asked by", "team", "tasks done", "took", "what was asked", "how it ended")
+    listing = Listing(*names, sentences=2, wide=160)
+    for ended in overview.ended:
+        ago = f"{duration(max(0.0, overview.now - ended.asked_at))} ago" if ended.asked_at else ""
+        listing.add(
+            ended.id,
+            ago,
+            plain(ended.asked_by, 60),
+            ended.team,
+            str(ended.done),
+            duration(ended.seconds or 0.0),
+            plain(ended.asked, MAX_ASKED),
+            sentence(Standing(ended.status, ended.reason)),
+        )
+    return listing
 
 
 def _conflicts_line(count: int, request_id: str = "") -> str:
-    noun = "conflict" if count == 1 else "conflicts"
-    return f"{count} {noun}: `muster conflicts{' ' if request_id else ''}{request_id}` says which"
-
-
-def _short(text: str, limit: int = 40) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
-
-
-def _table(*names: str) -> Table:
-    return Table(*names, box=None, pad_edge=False, header_style="dim")
-
-
-def _write(document: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    return f"{counted(count, 'conflict')}: `muster conflicts{' ' if request_id else ''}{request_id}` says which"

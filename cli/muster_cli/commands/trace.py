@@ -1,7 +1,5 @@
 """`muster trace`: what happened in a request, step by step, from its log; and what Jaeger has of it."""
 
-import json
-import sys
 from argparse import Namespace
 from typing import Any
 
@@ -11,14 +9,13 @@ from muster_cli.connect import connect
 from muster_cli.jaeger.compare import Comparison, compare
 from muster_cli.jaeger.fetch import JaegerAway, fetch_spans
 from muster_cli.view.comparison import show_comparison
-from muster_cli.view.console import console
+from muster_cli.view.console import console, say, say_json
 from muster_cli.view.requests import check_provisioned
 from muster_cli.view.waterfall import show_waterfall
 from muster_client import Client
-from muster_client.queue import check_known
+from muster_client.queue import resolve_id
 from muster_client.timeline import Timeline, document_of
 from muster_protocol.errors import Invalid
-from muster_protocol.subjects import as_id
 
 
 async def trace(given: Namespace, settings: Settings) -> int:
@@ -30,7 +27,7 @@ async def trace(given: Namespace, settings: Settings) -> int:
         comparison = await _compared(timeline, jaeger_url) if given.jaeger is not None else None
     except JaegerAway as error:
         _show(timeline, None, given, jaeger_url)
-        print(f"muster: {error}", file=sys.stderr)
+        say(f"muster: {error}", is_error=True)
         return Exit.NO_BROKER
     _show(timeline, comparison, given, jaeger_url)
     return Exit.DONE if comparison is None or comparison.is_complete else Exit.FAILED
@@ -38,8 +35,7 @@ async def trace(given: Namespace, settings: Settings) -> int:
 
 async def known_timeline(client: Client, name: str) -> Timeline:
     """The timeline of a request; an id that nobody knows is refused as `muster status` refuses it."""
-    await check_known(client.bus, as_id(name))
-    return await client.timeline(name)
+    return await client.timeline(await resolve_id(client.bus, name))
 
 
 def _jaeger_url(given: Namespace, settings: Settings) -> str | None:
@@ -61,7 +57,7 @@ def _show(timeline: Timeline, comparison: Comparison | None, given: Namespace, j
         document: dict[str, Any] = document_of(timeline)
         if comparison is not None:
             document["jaeger"] = comparison.as_json()
-        sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        say_json(document, is_indented=True)
         return
     out = console()
     show_waterfall(out, timeline, is_whole=given.all, jaeger_url=jaeger_url)

@@ -108,7 +108,7 @@ async def _run_services(given: Namespace, settings: Settings, up: Up, began: flo
     def on_ready() -> None:
         write_address(FOLDER, address)
         text = welcome_text(welcome, time.monotonic() - began)
-        console().print(text, highlight=False, soft_wrap=True)
+        console().print(text, soft_wrap=True)
 
     restarts = supervised(keep_running(up.server, LOOK_SECONDS), "restarting nats-server")
     try:

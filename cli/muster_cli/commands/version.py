@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from muster_bus.process.command import Exit
 from muster_bus.process.version import version as version_here
+from muster_cli.view.console import say
 
 if TYPE_CHECKING:
     from muster_bus.process.settings import Settings
@@ -15,5 +16,5 @@ def version(_given: Namespace, _settings: "Settings") -> int:
 
 
 def print_version() -> int:
-    print(f"muster {version_here()}")
+    say(f"muster {version_here()}")
     return Exit.DONE

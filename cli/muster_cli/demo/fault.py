@@ -82,4 +82,4 @@ async def verify(out: Console, environment: DemoEnvironment, request_id: str, fa
 
 
 def _line(out: Console, is_well: bool, text: str) -> None:
-    out.print(f"{'✓' if is_well else '✗'} {text}", style="green" if is_well else "red", highlight=False, soft_wrap=True)
+    out.print(f"{'✓' if is_well else '✗'} {text}", style="green" if is_well else "red", soft_wrap=True)

@@ -5,6 +5,7 @@ from math import inf
 from typing import assert_never
 
 from muster_cli.view.news import News, NewsKind
+from muster_protocol.counted import counted
 from muster_protocol.fold import Entry, RequestState, TaskPhase, apply
 from muster_protocol.messages import (
     Answer,
@@ -65,7 +66,7 @@ class Board:
             case Taken() as taken:
                 news = self._taken(taken, previous)
             case PlanRecorded() as plan_entry if self.state.plan_entry is plan_entry:
-                news = News(NewsKind.STAGE, f"plan    {len(self.state.tasks)} tasks")
+                news = News(NewsKind.STAGE, f"plan    {counted(len(self.state.tasks), 'task')}")
             case Result() as result:
                 news = self._result(result)
             case Revision() as revision:
@@ -152,8 +153,8 @@ def _line(text: str) -> str:
 
 
 def name_of(worker: str) -> str:
-    """A worker's name as the logs write it."""
-    return f"worker-{worker}"
+    """A worker's name as the logs write it; where an owner gave up waiting there is none."""
+    return f"worker-{worker}" if worker else "nobody reported"
 
 
 def in_order(state: RequestState) -> list[tuple[str, int]]:

@@ -17,8 +17,7 @@ def show_comparison(out: Console, comparison: Comparison) -> None:
         _say(out, BAD, f"Jaeger at {comparison.url} has no trace {comparison.trace_id}")
         out.print(
             "    Nothing was exported (is OTEL_EXPORTER_OTLP_ENDPOINT set for every service?), it was not sampled, "
-            "it is still on its way (wait a second), or it was forgotten.",
-            highlight=False,
+            "it is still on its way (wait a second), or it was forgotten."
         )
         return
     of = f" of {', '.join(comparison.services)}" if comparison.services else ""
@@ -56,8 +55,8 @@ def _amount(check: Check) -> str:
 
 def _more(out: Console, count: int) -> None:
     if count > MAX_LISTED:
-        out.print(f"    … and {count - MAX_LISTED:,} more", style="dim", highlight=False)
+        out.print(f"    … and {count - MAX_LISTED:,} more", style="dim")
 
 
 def _say(out: Console, mark: tuple[str, str], text: str) -> None:
-    out.print(Text.assemble((f"  {mark[0]} ", mark[1]), plain(text)), highlight=False)
+    out.print(Text.assemble((f"  {mark[0]} ", mark[1]), plain(text)))

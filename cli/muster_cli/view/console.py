@@ -1,18 +1,50 @@
-"""The terminal: where text for people goes, and what is read from them."""
+"""The one way to the terminal: nothing else prints or asks (`tests/architecture/test_printing.py`).
 
+Rich is imported when something is drawn: a command that prints one line must be instant.
+"""
+
+import json
 import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+from muster_bus.process.printable import printable_json
+from muster_cli.view.plain import clean
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 WIDTH = 120
 
 
-def console(*, is_error: bool = False) -> Console:
-    found = Console(stderr=is_error)
-    return found if found.is_terminal else Console(stderr=is_error, width=WIDTH)
+def console(*, is_error: bool = False) -> "Console":
+    """For everything with colours or columns; whatever is printed on it is harmless."""
+    from muster_cli.view.printing.terminal import Terminal
+
+    found = Terminal(is_error=is_error)
+    return found if found.is_terminal else Terminal(is_error=is_error, width=WIDTH)
+
+
+def say(text: str, *, is_error: bool = False) -> None:
+    """Bare text."""
+    print(clean(text), file=sys.stderr if is_error else sys.stdout)
+
+
+def say_json(document: object, *, is_indented: bool = False) -> None:
+    """A document for programs: what a terminal would obey is escaped, and the document is still the same."""
+    text = json.dumps(document, ensure_ascii=False, indent=2 if is_indented else None)
+    print("\n".join(map(printable_json, text.split("\n"))))
+
+
+def is_confirmed(question: str) -> bool:
+    """Ask a person at the terminal; without one the answer is no."""
+    if not sys.stdin.isatty():
+        return False
+    with interruptible():
+        reply = input(f"{clean(question)} [y/N] ")
+    return reply.strip().lower() in ("y", "yes")
 
 
 def read_standard_input() -> str:

@@ -1,7 +1,6 @@
 """Follows a request to its answer and shows it: progress on standard error, the answer on standard output."""
 
 import asyncio
-import sys
 import time
 from collections.abc import Callable
 from contextlib import aclosing
@@ -10,9 +9,9 @@ from dataclasses import replace
 from muster_bus.background import supervised
 from muster_cli.exits import exit_of
 from muster_cli.view.board import Board
-from muster_cli.view.console import console
+from muster_cli.view.console import console, say_json
 from muster_cli.view.news import News, NewsKind
-from muster_cli.view.render import ending_of, show_answer
+from muster_cli.view.render import ending_of, sentence, show_answer
 from muster_cli.view.screen import Screen, screen_for, show_update
 from muster_cli.view.workers import live_tags
 from muster_client import Client
@@ -28,24 +27,21 @@ async def follow(client: Client, request_id: str, *, is_json: bool, jaeger_url: 
     """Show a request until it is answered; returns the exit code of its answer."""
     errors = console(is_error=True)
     board = Board(RequestState(request_id))
-    errors.print(f"request {request_id}", style="dim", highlight=False)
+    errors.print(f"request {request_id}", style="dim")
     try:
         answer = await watched(client, board, screen_for(errors, board))
     except (asyncio.CancelledError, BrokerAway):
         errors.print(
-            f"the request goes on: `muster status {request_id}` shows it, `muster cancel {request_id}` ends it",
-            highlight=False,
+            f"the request goes on: `muster status {request_id}` shows it, `muster cancel {request_id}` ends it"
         )
         raise
     if is_json:
-        sys.stdout.write(answer.model_dump_json(by_alias=True, indent=2) + "\n")
+        say_json(answer.model_dump(mode="json", by_alias=True), is_indented=True)
     else:
         show_answer(console(), answer)
     errors.print(ending_of(answer, jaeger_url), soft_wrap=True)
     if answer.status is not AnswerStatus.DONE:
-        errors.print(
-            str(explain(board.state, board.seen(client.bus.clock.now()))), markup=False, highlight=False, soft_wrap=True
-        )
+        errors.print(sentence(explain(board.state, board.seen(client.bus.clock.now()))), soft_wrap=True)
     return exit_of(answer.status)
 
 

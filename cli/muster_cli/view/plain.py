@@ -1,12 +1,28 @@
-"""Foreign text on a terminal: one line, nothing that a terminal obeys, no longer than it may be."""
+"""Foreign text on a terminal: nothing in it that a terminal obeys, on one line or on several."""
+
+from unicodedata import category
 
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
+_OBEYED = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, what turns the direction of writing, halves of characters
+_HARMLESS = "\n\t\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}\N{SOFT HYPHEN}"  # words and emoji are made with these
+
+
+def clean(text: str) -> str:
+    """The text with its lines and tabs: no escape sequence, no reversed writing, nothing that is no character."""
+    if text.isprintable():
+        return text
+    lines = text.replace("\r\n", "\n")
+    return "".join(UNPRINTABLE if category(c) in _OBEYED and c not in _HARMLESS else c for c in lines)
 
 
 def plain(text: str, limit: int = 300) -> str:
-    """One line of printable characters: no escape sequence, no reversed writing, no markup reaches the terminal."""
-    line = " ".join(text[: 4 * limit].split())  # what is cut away need not be looked at
-    shown = "".join(character if character.isprintable() else UNPRINTABLE for character in line)
+    """The same on one line, with single spaces, no longer than it may be."""
+    return line(" ".join(text[: 4 * limit].split()), limit)  # what is cut away need not be looked at
+
+
+def line(text: str, limit: int) -> str:
+    """The same on one line that keeps its spaces, because its parts stand below those of other lines."""
+    shown = clean(text[: limit + 1]).replace("\n", " ").replace("\t", " ")
     return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
 
 

@@ -1,5 +1,6 @@
 """How a plan, its progress, an answer and a state look on a terminal."""
 
+import json
 from collections.abc import Mapping
 
 from rich.console import Console, Group, RenderableType
@@ -8,13 +9,17 @@ from rich.table import Table
 from rich.text import Text
 
 from muster_cli.view.board import Assignment, Board, in_order, name_of
+from muster_cli.view.plain import plain
+from muster_cli.view.printing.listing import Listing
 from muster_client.view import RequestView
+from muster_protocol.counted import counted
 from muster_protocol.fold import RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Answer, AnswerStatus
-from muster_protocol.status import TaskStanding, explain_task, failure_text
+from muster_protocol.status import Standing, TaskStanding, explain_task, failure_text
 from muster_protocol.status_words import TaskStatus
 
 MAX_PROGRESS = 50  # characters of the last progress: one row for each task
+MAX_SENTENCE = 1000
 MAX_ROWS = 30  # a screen; of a larger plan those tasks are shown that are neither waiting nor done
 
 MARKS: Mapping[TaskStatus, tuple[str, str]] = {
@@ -38,7 +43,7 @@ COLOURS: Mapping[AnswerStatus, str] = {
 
 def plan_of(state: RequestState) -> RenderableType:
     """The tasks, each below and right of what it waits for."""
-    table = Table.grid(padding=(0, 2))
+    table = _grid()
     rows = in_order(state)
     for task_id, depth in rows[:MAX_ROWS]:
         task = state.tasks[task_id]
@@ -53,7 +58,7 @@ def progress_of(board: Board, now: float) -> RenderableType:
     state = board.state
     if state.plan_entry is None:
         return Text("  planning …" if state.owner else "  waiting for a supervisor …", "dim")
-    table = Table.grid(padding=(0, 2))
+    table = _grid()
     for task_id, depth in _moving(board):
         task = state.tasks[task_id]
         standing = explain_task(state, task, board.seen(now))
@@ -63,40 +68,57 @@ def progress_of(board: Board, now: float) -> RenderableType:
         doing = _doing(task, standing, board.assignments.get(task_id), now)
         table.add_row(name, Text(_tag(task), "magenta"), doing, after)
     done = sum(task.phase is TaskPhase.DONE for task in state.tasks.values())
-    return Group(table, Text(f"  {done} of {len(state.tasks)} tasks done", "dim"))
+    return Group(table, Text(f"  {done} of {counted(len(state.tasks), 'task')} done", "dim"))
 
 
 def tasks_of(view: RequestView) -> RenderableType:
     """Every task with its status and the reason for it."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("task", "status", "tag", "attempts", "seconds", "worker", "reason"):
-        table.add_column(name, overflow="fold" if name == "reason" else "ellipsis", no_wrap=name != "reason")
+    listing = Listing("task", "status", "tag", "attempts", "seconds", "worker", "reason")
     for task_id, _ in in_order(view.state):
         task = view.state.tasks[task_id]
         standing, result = explain_task(view.state, task, view.seen), task.result
         mark, style = MARKS[standing.status]
-        table.add_row(
+        listing.add(
             task_id,
             Text(f"{mark} {standing.status.value}", style),
             _tag(task),
             str(len(task.attempts)),
             f"{result.seconds:.1f}" if result else "",
             name_of(result.worker) if result else "",
-            _reason(task, standing)[:300],
+            _reason(task, standing),
         )
-    return table
+    return listing
 
 
 def show_answer(console: Console, answer: Answer) -> None:
-    """Markdown for people; the bare text when a program or a file reads it."""
+    """For people Markdown, or JSON where that is the output; the bare text when a program or a file reads it."""
     if not console.is_terminal:
-        console.print(answer.text, markup=False, highlight=False, soft_wrap=True)
+        console.print(answer.text, soft_wrap=True)
         return
-    from rich.markdown import Markdown  # costs a quarter of a second, which a pipe need not pay
+    console.print(Rule(style="dim"))
+    if (document := _document(answer)) is None:
+        from muster_cli.view.printing.markdown import markdown  # costs a quarter of a second: a pipe need not pay it
 
+        console.print(markdown(answer.text))
+    else:
+        console.print(document, soft_wrap=True)
     console.print(Rule(style="dim"))
-    console.print(Markdown(answer.text))
-    console.print(Rule(style="dim"))
+
+
+def _document(answer: Answer) -> str | None:
+    """The text of an answer, as JSON that people read, if it is the output as JSON; Markdown would run it together."""
+    if isinstance(answer.output, str) or answer.output is None:
+        return None
+    try:
+        is_output = json.loads(answer.text) == answer.output
+    except ValueError:
+        return None  # a model's words about it, or several outputs under their names
+    return json.dumps(answer.output, ensure_ascii=False, indent=2) if is_output else None
+
+
+def sentence(standing: Standing) -> str:
+    """How a request stands, in one line."""
+    return plain(str(standing), MAX_SENTENCE)
 
 
 def ending_of(answer: Answer, jaeger_url: str | None) -> Text:
@@ -104,18 +126,25 @@ def ending_of(answer: Answer, jaeger_url: str | None) -> Text:
     done = sum(task.status is TaskStatus.DONE for task in answer.tasks)
     parts = [f"in {answer.seconds:.1f} s"]
     if answer.tasks:
-        parts.append(f"{done} of {len(answer.tasks)} tasks")
+        parts.append(f"{done} of {counted(len(answer.tasks), 'task')}")
     if answer.sequential_seconds:
         parts.append(f"{answer.sequential_seconds:.1f} s of work")
     if answer.usage.tokens:
-        parts.append(f"{answer.usage.tokens:,} tokens")
+        parts.append(counted(answer.usage.tokens, "token"))
     if answer.usage.usd:
         parts.append(f"${answer.usage.usd:.4f}")
     if answer.model:
-        parts.append(f"model {answer.model}")
+        parts.append(f"model {plain(answer.model, 60)}")
     if jaeger_url and answer.trace_id:
         parts.append(f"{jaeger_url.rstrip('/')}/trace/{answer.trace_id}")
     return Text.assemble((answer.status.value, COLOURS[answer.status]), " ", " · ".join(parts))
+
+
+def _grid() -> Table:
+    """Columns of a plan; the names of tasks are folded on a narrow terminal, never cut."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(overflow="fold")
+    return table
 
 
 def _moving(board: Board) -> list[tuple[str, int]]:

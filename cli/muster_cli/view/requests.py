@@ -15,12 +15,11 @@ from muster_bus.connection import Bus
 from muster_bus.process.settings import Settings
 from muster_cli.local.folder import nats_url
 from muster_client import Client
-from muster_client.queue import Queued, check_known, queued
+from muster_client.queue import Queued, queued, resolve_id
 from muster_client.view import RequestView
 from muster_protocol.errors import Misconfigured
 from muster_protocol.plan import Frozen
 from muster_protocol.status_words import ENDED, RequestStatus
-from muster_protocol.subjects import as_id
 
 HTTP_SECONDS = 2.0
 
@@ -41,6 +40,10 @@ class Ended(Frozen):
     id: str
     status: RequestStatus
     reason: str = ""
+    team: str = ""
+    asked: str = ""
+    asked_by: str = ""
+    asked_at: float | None = None
     done: int = 0
     seconds: float | None = None
 
@@ -58,20 +61,19 @@ async def check_provisioned(client: Client, settings: Settings) -> None:
 
 async def known_view(client: Client, name: str) -> RequestView:
     """How a request stands; without a log it either waits for a supervisor or does not exist."""
-    await check_known(client.bus, as_id(name))
-    return await client.view(name)
+    return await client.view(await resolve_id(client.bus, name))
 
 
-async def ended_requests(http_url: str | None, limit: int) -> list[Ended]:
-    """The last ones that ended; none when there is no coordinator to ask."""
+async def ended_requests(http_url: str | None, limit: int) -> tuple[list[Ended], str]:
+    """The last ones that ended; without a coordinator to ask none, and why."""
     if http_url is None:
-        return []
+        return [], "requests that ended are not listed: only a coordinator knows them, and no `muster up` runs here"
     try:
         body = await asyncio.to_thread(_get, f"{http_url}/v1/requests?limit=1000")
         listed = _Listed.model_validate_json(body).requests
     except (OSError, ValidationError):
-        return []
-    return [request for request in listed if request.status in ENDED][:limit]
+        return [], f"requests that ended are not listed: no coordinator answers at {shown(http_url)}"
+    return [request for request in listed if request.status in ENDED][:limit], ""
 
 
 def _get(url: str) -> bytes:

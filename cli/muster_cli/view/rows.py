@@ -7,6 +7,7 @@ from muster_cli.view.bars import Ink, Part
 from muster_cli.view.board import name_of
 from muster_cli.view.plain import plain
 from muster_client.timeline import Step, StepStatus, Timeline, What
+from muster_protocol.counted import counted
 from muster_protocol.status import place_of
 
 MARKS: Mapping[StepStatus, tuple[str, str]] = {
@@ -72,7 +73,7 @@ def _request_row(step: Step, now: float) -> Row:
     match step.what:
         case What.PLAN:
             plan = step.details.get("plan")
-            label = f"plan: {_tasks(len(plan['tasks']))}" if plan else "plan"
+            label = f"plan: {counted(len(plan['tasks']), 'task')}" if plan else "plan"
         case What.ANSWER:
             status = step.details.get("status")
             label, mark = f"answer: {status}" if status else "answer", PARTIAL if status == "partial" else mark
@@ -217,10 +218,6 @@ def _who(step: Step) -> str:
     if not step.worker:
         return "given up"
     return plain(f"{name_of(step.worker)} as {step.role}" if step.role else name_of(step.worker), 60)
-
-
-def _tasks(count: int) -> str:
-    return "1 task" if count == 1 else f"{count:,} tasks"
 
 
 def _sides(step: Step) -> str:

@@ -9,9 +9,13 @@ from rich.live import Live
 
 from muster_cli.view.board import Board
 from muster_cli.view.news import BESIDE_THE_PLAN, News
+from muster_cli.view.plain import line
 from muster_cli.view.render import plan_of, progress_of
 from muster_client import Update
+from muster_protocol.counted import counted
 from muster_protocol.fold import Entry, TaskPhase
+
+MAX_NEWS = 400  # characters of one line
 
 
 class Screen(Protocol):
@@ -43,7 +47,7 @@ class Lines:
     def show(self, news: News | None, seconds: float) -> None:
         if news is None:
             return
-        self._console.print(f"{seconds:6.1f} s  {news}", markup=False, highlight=False, soft_wrap=True)
+        self._console.print(f"{seconds:6.1f} s  {line(str(news), MAX_NEWS)}", soft_wrap=True)
         if not self._has_plan and self._board.state.plan_entry is not None:
             self._has_plan = True
             self._console.print(plan_of(self._board.state))
@@ -67,7 +71,7 @@ class Redrawn:
 
     def show(self, news: News | None, _seconds: float) -> None:
         if news is not None and news.kind in BESIDE_THE_PLAN:
-            self._live.console.print(f"  {news}", markup=False, highlight=False)
+            self._live.console.print(f"  {line(str(news), MAX_NEWS)}")
 
     def _render(self) -> RenderableType:
         return progress_of(self._board, time.monotonic())
@@ -92,7 +96,7 @@ class Counter:
     def show(self, _news: News | None, seconds: float) -> None:
         tasks = self._board.state.tasks.values()
         done = sum(task.phase is TaskPhase.DONE for task in tasks)
-        self._status.update(f"  {done} of {len(tasks)} tasks done after {seconds:.1f} s")
+        self._status.update(f"  {done} of {counted(len(tasks), 'task')} done after {seconds:.1f} s")
 
 
 def screen_for(console: Console, board: Board) -> Screen:

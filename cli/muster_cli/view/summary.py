@@ -9,6 +9,7 @@ from rich.text import Text
 from muster_cli.view.plain import duration, plain
 from muster_cli.view.rows import MARKS, PARTIAL
 from muster_client.timeline import StepStatus, Timeline
+from muster_protocol.counted import counted
 from muster_protocol.fold import TaskPhase
 from muster_protocol.status_words import RequestStatus
 
@@ -70,11 +71,11 @@ def _times(timeline: Timeline) -> Iterator[str]:
 def _counts(timeline: Timeline) -> Iterator[str]:
     totals = timeline.totals
     if totals.tasks:
-        yield f"{totals.done:,} of {_counted(totals.tasks, 'task')} done"
+        yield f"{totals.done:,} of {counted(totals.tasks, 'task')} done"
     if totals.failed:
         yield f"{totals.failed:,} failed"
     if totals.attempts:
-        yield _counted(totals.attempts, "attempt")
+        yield counted(totals.attempts, "attempt")
     for number, what in (
         (totals.retries, "retry"),
         (totals.lost, "lost worker"),
@@ -86,14 +87,9 @@ def _counts(timeline: Timeline) -> Iterator[str]:
         (totals.tokens, "token"),
     ):
         if number:
-            yield _counted(number, what)
+            yield counted(number, what)
     if totals.usd:
         yield f"${totals.usd:.4f}"
-
-
-def _counted(number: int, what: str) -> str:
-    plural = {"retry": "retries", "result not counted": "results not counted"}.get(what, f"{what}s")
-    return f"{number:,} {what if number == 1 else plural}"
 
 
 def _short_path(names: tuple[str, ...]) -> list[str]:

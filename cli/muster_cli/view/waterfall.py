@@ -49,7 +49,7 @@ def show_waterfall(out: Console, timeline: Timeline, *, is_whole: bool, jaeger_u
     if left_out:
         lines.append(Text(f"  … {left_out:,} more lines, the shortest ones, are not shown; --all shows them", "dim"))
     lines += [Text(), _legend(rows, is_open=timeline.is_open), *summary(timeline, jaeger_url)]
-    out.print(Group(*lines), highlight=False)
+    out.print(Group(*lines))
 
 
 def _columns(timeline: Timeline, rows: list[Row], width: int) -> Columns:

@@ -5,15 +5,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.text import Text
+
 from muster_agent.models.choose import choose_model
 from muster_agent.team.schema import ModelRole, Team
 from muster_cli.local.folder import Address, command
+from muster_cli.view.printing.terminal import styled
 
 WELCOME = """\
-[bold green]Muster is up[/] after {seconds:.1f} s: team [bold]{team}[/] with {roles}
+[bold green]Muster is up[/] after {seconds} s: team [bold]{team}[/] with {roles}
 
-  NATS   [bold]{nats}[/]{nats_note}
-  HTTP   [bold]{http}[/]{http_note}
+  NATS   [bold]{nats}[/][dim]{nats_note}[/]
+  HTTP   [bold]{http}[/][dim]{http_note}[/]
   files  {folder}
   model  {model}
 
@@ -42,19 +45,19 @@ class Welcome:
     http_note: str
 
 
-def welcome_text(welcome: Welcome, seconds: float) -> str:
-    """With rich's markup."""
+def welcome_text(welcome: Welcome, seconds: float) -> Text:
     team = welcome.team.team
-    return WELCOME.format(
+    return styled(
+        WELCOME,
         muster=command(),
-        seconds=seconds,
+        seconds=f"{seconds:.1f}",
         team=team,
         roles=", ".join(role.name for role in welcome.team.roles),
         nats=welcome.address.nats_url,
         nats_note=welcome.nats_note,
         http=welcome.address.http_url,
         http_note=welcome.http_note,
-        folder=welcome.folder,
+        folder=str(welcome.folder),
         model="; ".join(welcome.models) or "as the team file says",
         body=json.dumps({"text": "Compare AWS and Azure"} | ({} if team == "default" else {"team": team})),
     )
@@ -69,4 +72,4 @@ def models_of(team: Team, env: Mapping[str, str]) -> tuple[str, ...]:
 
 def port_note(url: str, usual: int, given: int | None) -> str:
     """Why it is not the usual port, unless the user chose another."""
-    return "" if given is not None or url.endswith(f":{usual}") else f"   [dim](port {usual} is not free)[/]"
+    return "" if given is not None or url.endswith(f":{usual}") else f"   (port {usual} is not free)"

@@ -3,8 +3,10 @@
 import asyncio
 import json
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 from muster_agent.budget import Meter, within_budget
 from muster_agent.errors import Unfinished
@@ -25,6 +27,7 @@ from muster_agent.spans import execute_tool, used
 from muster_agent.tools.tool import Tool, error_text
 from muster_bus.redact import KNOWN
 from muster_protocol.errors import error_class_of
+from muster_protocol.status import is_own_code
 
 MAX_CONTENT = 2000  # characters of a call's arguments, and of its output, that the result records
 MAX_WITH_CONTENT = 100  # calls that are recorded with both; of further ones only what happened
@@ -76,6 +79,7 @@ async def _use(call: ToolCall, tools: Mapping[str, Tool], meter: Meter, tool_use
     """Run one tool call; an error becomes its output, so that the model can try something else."""
     started = time.monotonic()
     error: str | None = None
+    place = ""
     error_class: str | None = None
     with execute_tool(call) as span:
         try:
@@ -86,12 +90,21 @@ async def _use(call: ToolCall, tools: Mapping[str, Tool], meter: Meter, tool_use
                 text = error
         except Exception as raised:  # noqa: BLE001 - a tool may raise anything, and the model gets the error
             error_class, error = error_class_of(raised), KNOWN(error_text(raised))
-            text = error
+            text, place = error, _place_of(raised)
         used(span, text, error_class)
     seconds = time.monotonic() - started
-    _record(call, text, error, (started, seconds), meter)
-    tool_used(call.name, seconds, error)
+    # The place is for people; the model has no use for it.
+    seen = None if error is None else f"{error[: MAX_CONTENT - len(place)]}{place}"
+    _record(call, text, seen, (started, seconds), meter)
+    tool_used(call.name, seconds, seen)
     return ToolOutput(call.id, text, is_error=error is not None)
+
+
+def _place_of(raised: Exception) -> str:
+    """The last line of the team's own code below which a tool failed, as ` (tools.py:12)`."""
+    frames = traceback.extract_tb(raised.__traceback__)
+    own = [frame for frame in frames if is_own_code(frame.filename)]
+    return f" ({PurePath(own[-1].filename).name}:{own[-1].lineno})" if own else ""
 
 
 def _record(call: ToolCall, output: str, error: str | None, when: tuple[float, float], meter: Meter) -> None:

@@ -82,14 +82,21 @@ class Following:
     async def _new(self) -> AsyncGenerator[Update]:
         """What waits, then what was missed, until there is neither."""
         while self._waiting or self._tail.has_gap:
-            if not self._waiting:
-                await self._tail.read(self._add)
+            if self._tail.has_gap and all(isinstance(waiting, LiveEvent) for waiting in self._waiting):
+                await self._read_gap()
                 continue
             waiting = self._waiting.popleft()
             if isinstance(waiting, LiveEvent):
                 yield waiting
             elif (entry := await self._entry(waiting)) is not None:
                 yield entry
+
+    async def _read_gap(self) -> None:
+        """Read what was missed, and put it before the events: what they tell of began with it."""
+        await self._tail.read(self._add)
+        entries = [waiting for waiting in self._waiting if not isinstance(waiting, LiveEvent)]
+        events = [waiting for waiting in self._waiting if isinstance(waiting, LiveEvent)]
+        self._waiting = deque([*entries, *events])
 
     async def _wait(self) -> None:
         self._tail.changed.clear()

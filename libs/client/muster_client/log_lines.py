@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
+from muster_protocol.counted import counted
 from muster_protocol.messages import (
     Answer,
     AnswerStatus,
@@ -85,6 +86,20 @@ def line_of(time: float, sender: str, body: LogBody | Event | ErrorReport) -> Lo
             return _event(time, sender, body)
 
 
+def in_order(lines: Sequence[LogLine]) -> list[LogLine]:
+    """By time; a start before all that its worker said of the attempt, though it may have been stored after it."""
+    said: dict[tuple[str, int, str], float] = {}
+    starts: dict[tuple[str, int, str], LogLine] = {}
+    for line in sorted(lines, key=lambda line: line.time):
+        attempt = (line.task, line.attempt, line.worker)
+        if line.kind == Started.kind:
+            starts.setdefault(attempt, line)
+        elif line.worker:
+            said.setdefault(attempt, line.time)
+    began = {id(line): min(line.time, said.get(attempt, line.time)) for attempt, line in starts.items()}
+    return sorted(lines, key=lambda line: (began.get(id(line), line.time), id(line) not in began))
+
+
 def _request_text(body: Taken | PlanRecorded | Reserved | Dispatched | Decision) -> str:
     match body:
         case Taken(handed_back=True):
@@ -93,7 +108,7 @@ def _request_text(body: Taken | PlanRecorded | Reserved | Dispatched | Decision)
             return f"→ request taken by supervisor-{body.instance}, delivery {body.delivery}"
         case PlanRecorded():
             warnings = "".join(f"; {warning}" for warning in body.warnings)
-            return f"☰ plan    {_count(len(body.plan.tasks), 'task')} by {body.planner or 'the request'}{warnings}"
+            return f"☰ plan    {counted(len(body.plan.tasks), 'task')} by {body.planner or 'the request'}{warnings}"
         case Reserved():
             return f"… reserve {_names([(one.task_id, one.attempt) for one in body.attempts])}"
         case Dispatched():
@@ -129,7 +144,7 @@ def _event(time: float, sender: str, body: Event) -> LogLine:
 
 
 def _result(time: float, sender: str, result: Result) -> LogLine:
-    why = f": {failure_text(result.error)}" if result.error else ""
+    why = f": {result.error.error_class}: {failure_text(result.error)}" if result.error else ""
     text = f"{_MARKS[result.status]} result  {_name(result.task_id, result.attempt)}  {result.status.value}{why}"
     return LogLine(
         time,
@@ -158,7 +173,3 @@ def _name(task_id: str, attempt: int) -> str:
 def _names(attempts: Sequence[tuple[str, int]]) -> str:
     named = ", ".join(f"{task_id} attempt {attempt}" for task_id, attempt in attempts[:NAMES])
     return named if len(attempts) <= NAMES else f"{named} and {len(attempts) - NAMES} more"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

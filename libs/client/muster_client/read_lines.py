@@ -3,7 +3,7 @@
 from muster_bus.connection import Bus
 from muster_bus.read_stream import Raw
 from muster_bus.receive import open_live, opened
-from muster_client.log_lines import LogLine, line_of
+from muster_client.log_lines import LogLine, in_order, line_of
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import EVENT_KINDS, LOG_KINDS, Answer, ErrorReport
@@ -27,7 +27,7 @@ class LineReader:
         ]
         events = [line for raw in await self._next(subjects.events(self._request_id)) for line in self._event(raw)]
         errors = [line for raw in await self._next(subjects.ERRORS) for line in self._error(raw)]
-        return sorted([*entries, *events, *errors], key=lambda line: line.time)
+        return in_order([*entries, *events, *errors])
 
     async def _next(self, subject: str) -> list[Raw]:
         found = await self._bus.read(subject, self._read.get(subject, 0), from_leader=True)

@@ -49,6 +49,12 @@ def require_sender(headers: Mapping[str, str] | None) -> str:
     return sender
 
 
+def sender_of(headers: Mapping[str, str] | None) -> str:
+    """The sender that a message claims; empty when it claims none, or something that is no sender."""
+    sender = (headers or {}).get(SENDER, "")
+    return sender if _SENDER.fullmatch(sender) else ""
+
+
 def request_hash(subject: str, headers: Mapping[str, str] | None, body: bytes) -> str:
     """Of the team and the body, so that the same id for another team or text is noticed."""
     stands_for = (headers or {}).get(BODY_REF, "").encode() or body

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from muster_protocol.attempt_id import AttemptId
+from muster_protocol.counted import counted
 from muster_protocol.fold.state import RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Answer, AnswerStatus, Failure
 from muster_protocol.plan import TaskSpec
@@ -178,7 +179,7 @@ def _cause(state: RequestState, answer: Answer) -> str:
 
 def _failure(task: TaskState) -> str:
     tries = len(task.attempts)
-    after = f" after {tries} attempts" if tries > 1 else ""
+    after = f" after {counted(tries, 'attempt')}" if tries > 1 else ""
     return f"{task.spec.id} failed{after}: {_short(task.reason or 'no reason given')}"
 
 
@@ -201,7 +202,7 @@ def _unserved(state: RequestState, seen: Seen) -> str | None:
 
 def _progress(state: RequestState, seen: Seen) -> str:
     done = sum(task.phase is TaskPhase.DONE for task in state.tasks.values())
-    so_far = f"{done} of {len(state.tasks)} tasks done"
+    so_far = f"{done} of {counted(len(state.tasks), 'task')} done"
     dispatched = [task for task in state.tasks.values() if task.phase is TaskPhase.RESERVED]
     if dispatched:
         by_status: dict[TaskStatus, list[str]] = {}

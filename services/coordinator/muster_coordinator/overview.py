@@ -4,7 +4,7 @@ Each entry names the one before it on its subject, so a summary knows when it ha
 noted as unread, to be read on. So nothing here depends on having been up. What a summary says comes from
   headers             kind, sender and term of every entry; task, attempt, status and cost of results; the answer's
                       status and seconds
-  bodies              team and owner (`taken`), and which attempts there are (`reserved`)
+  bodies              team, owner and what was asked (`taken`), and which attempts there are (`reserved`)
   the fold            the tasks of a request that is too large to be followed: see MAX_TASKS
 `task_counts` says how tasks are counted. `tokens` and `usd` are those of every result, also of a second one or one
 that came after the answer, as in the fold; what planning, refining and composing cost is not in them.
@@ -45,6 +45,9 @@ class Summary:
     ended: RequestStatus | None = None
     has_plan: bool = False
     is_cancelled: bool = False
+    asked: str = ""  # the beginning of it
+    asked_by: str = ""  # the sender of the request; empty when nobody said
+    asked_at: float = 0.0  # broker time; 0: not known yet
     reason: str = ""  # of those that ended, once their log was read for it
     tokens: int = 0
     usd: float = 0.0
@@ -69,6 +72,9 @@ class Summary:
         return {
             "id": self.id,
             "team": self.team,
+            "asked": self.asked,
+            "asked_by": self.asked_by,
+            "asked_at": self.asked_at or None,
             "status": self.status.value,
             "reason": self.reason,
             **self.counts()._asdict(),
@@ -95,8 +101,9 @@ class Overview:
         return self.open.get(request_id) or self.ended.get(request_id)
 
     def newest(self) -> list[Summary]:
-        """Open ones first, then those that ended; the newest of each first."""
-        return [*reversed(self.open.values()), *reversed(self.ended.values())]
+        """Open ones first, then those that ended; of each first the one that was asked last."""
+        newest_first = [[*reversed(found.values())] for found in (self.open, self.ended)]
+        return [summary for found in newest_first for summary in sorted(found, key=_age)]
 
     def last_of(self, request_id: str) -> int:
         """The last sequence that was counted, or found to be of no use."""
@@ -232,6 +239,11 @@ def _read(kind: type[M], body: bytes) -> M | None:
         return None
 
 
+def _age(summary: Summary) -> float:
+    """What nobody has taken yet is the newest."""
+    return -(summary.asked_at or math.inf)
+
+
 def _take(summary: Summary, term: int, body: bytes) -> None:
     taken = _read(Taken, body)
     if taken is None:
@@ -242,6 +254,8 @@ def _take(summary: Summary, term: int, body: bytes) -> None:
     summary.term = summary.last_sequence
     summary.team = summary.team or taken.team
     summary.owner = taken.instance
+    if not summary.asked_at:
+        summary.asked, summary.asked_by, summary.asked_at = taken.asked, taken.asked_by, taken.stored_at
 
 
 def _count_result(summary: Summary, headers: Mapping[str, str], *, is_owner: bool) -> bool:

@@ -11,6 +11,8 @@ from muster_bus.background import supervised
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, Lease
 from muster_bus.log import RequestLog
+from muster_bus.redact import KNOWN
+from muster_protocol import headers as h
 from muster_protocol.errors import MusterError
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, LogBody, PlanRecorded, Request, Taken, Usage
@@ -19,6 +21,7 @@ from muster_supervisor.decide import last_moment
 
 log = logging.getLogger("muster.supervisor")
 
+LOOKED_AT, MAX_ASKED = 10_000, 200  # characters of what was asked; cut after a secret is taken out
 BACKGROUND_SECONDS = 0.05  # an entry is written in a millisecond; a slower broker must not delay the answer
 
 
@@ -196,4 +199,6 @@ class Owner:
             request_sequence=self.delivery.sequence,
             stored_at=self.delivery.time,
             handed_back=handed_back,
+            asked="" if self.request is None else KNOWN(self.request.asked[:LOOKED_AT])[:MAX_ASKED],
+            asked_by=h.sender_of(self.delivery.headers),
         )

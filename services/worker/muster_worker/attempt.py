@@ -240,9 +240,9 @@ class RunningAttempt:
         return outcome
 
     def _log_failure(self, status: ResultStatus, error: Failure, seconds: float) -> None:
-        said = log_name(self.task), status, failure_text(error), seconds
+        said = log_name(self.task), status, error.error_class, failure_text(error), seconds
         fields = {"status": status.value, "error_class": error.error_class}
-        log.warning("✗ result  %s  %s: %s  %.2f s", *said, extra=fields)
+        log.warning("✗ result  %s  %s: %s: %s  %.2f s", *said, extra=fields)
 
     async def _store(self, outcome: Outcome, seconds: float) -> Outcome:
         return await self._resources.results.store(self.task, self.begun, outcome, seconds)

@@ -213,3 +213,18 @@ def test_tasks_of_ended_and_forgotten_requests_are_followed_no_more():
 
     assert overview.open["r37"].tally is not None
     assert [summary.counts() for summary in overview.newest()] == [TaskCounts(done=1)] * 2
+
+
+def test_an_ended_request_says_what_was_asked_by_whom_and_when_and_the_newest_is_first():
+    overview = Overview()
+    asked = {"asked": "Compare", "asked_by": "client/muster-1", "stored_at": 8.0}
+    for request_id, stored_at in (("new", 8.0), ("old", 3.0)):
+        _count(overview, 5, TAKEN.model_copy(update={**asked, "stored_at": stored_at}), request_id=request_id)
+        _count(overview, 6, TAKEN.model_copy(update={**asked, "asked": "", "stored_at": 9.0}), request_id=request_id)
+        _count(overview, 7, _answer(), term=6, request_id=request_id)
+
+    newest, oldest = overview.newest()
+
+    about = {"id": "new", "team": TAKEN.team, "asked": "Compare", "asked_by": "client/muster-1", "asked_at": 8.0}
+    assert newest.as_json().items() >= about.items()
+    assert oldest.id == "old"

@@ -53,7 +53,7 @@ def test_a_match_over_tags_names_what_is_missing():
 def test_without_known_workers_their_tags_are_not_judged():
     state = Log().taken().planned(task("t1", "maths")).reserved("t1").state()
 
-    assert sentence(state, NOW, None) == "running: 0 of 1 tasks done, t1 queued"
+    assert sentence(state, NOW, None) == "running: 0 of 1 task done, t1 queued"
 
 
 def test_a_task_that_is_tried_again_names_the_error():
@@ -61,7 +61,7 @@ def test_a_task_that_is_tried_again_names_the_error():
 
     assert (
         sentence(log.state(), NOW, TAGS)
-        == "running: 0 of 1 tasks done, t1 is tried again in 1.5 s after: the search is down"
+        == "running: 0 of 1 task done, t1 is tried again in 1.5 s after: the search is down"
     )
 
 

@@ -146,6 +146,23 @@ async def learn_time(bus: Bus) -> None:
         log.debug("the broker did not say what time it is: %r", error)
 
 
+async def subjects_of(bus: Bus, filtered: str) -> list[str]:
+    """The subjects that a stream has messages of, in no order; a hundred thousand of them at a time."""
+    stream = stream_of(filtered)
+    found: list[str] = []
+    while True:
+        ask = json.dumps({"subjects_filter": filtered, "offset": len(found)}).encode()
+        with named_errors(f"look up {stream}"):
+            reply = await bus.nc.request(f"$JS.API.STREAM.INFO.{stream}", ask, timeout=LOOK_UP_SECONDS)
+        answer: dict[str, Any] = json.loads(reply.data)
+        if "error" in answer:
+            raise Misconfigured(f"the broker refuses to look up {stream}: {answer['error'].get('description', '')}")
+        page: dict[str, int] = answer["state"].get("subjects") or {}
+        found += page
+        if not page or len(found) >= answer.get("total", 0):
+            return found
+
+
 async def delete_task(bus: Bus, sequence: int) -> bool:
     """Remove a task message; False when it was not there any more."""
     try:

@@ -88,7 +88,9 @@ def _cannot_write(error: OSError) -> int:
 
 
 def _fail(error: Exception, code: Exit) -> int:
+    from muster_bus.process.printable import printable
     from muster_bus.redact import KNOWN, without_user_info
 
-    print(f"muster: {KNOWN(without_user_info(str(error)))}", file=sys.stderr)
+    lines = KNOWN(without_user_info(str(error))).split("\n")  # several mistakes of a file stand on several lines
+    print("muster: " + "\n".join(map(printable, lines)), file=sys.stderr)
     return code

@@ -41,7 +41,7 @@ class FailedStep:
 
     def __str__(self) -> str:
         step = self.step
-        by = f" by worker-{step.worker}" if step.worker else ""
+        by = f" by worker-{step.worker}" if step.worker else ", nobody reported"
         what = f"tool {self.tool} failed" if self.tool else f"{step.status.value}{by}"
         error_class = f"{step.error_class}: " if step.error_class else ""
         return f"✗ {step.task}  attempt {step.attempt}  {what}: {error_class}{self.reason}"

@@ -26,6 +26,7 @@ class Cancel(ControlMessage):
     """Somebody wants the request to end now."""
 
     kind: ClassVar[str] = "cancel"
+    free_text: ClassVar[tuple[str, ...]] = ("reason",)
 
     reason: str = ""
 
@@ -37,6 +38,7 @@ class Abort(ControlMessage):
     """
 
     kind: ClassVar[str] = "abort"
+    free_text: ClassVar[tuple[str, ...]] = ("reason",)
 
     attempts: tuple[tuple[TaskId, int], ...] = ()
     reason: str = ""

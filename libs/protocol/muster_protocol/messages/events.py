@@ -75,6 +75,7 @@ class Refused(AttemptEvent):
     """A worker did not run a task message: it runs or is done already, or nobody waits for it."""
 
     kind: ClassVar[str] = "refused"
+    free_text: ClassVar[tuple[str, ...]] = ("why",)
 
     worker: str
     delivery: int
@@ -98,7 +99,7 @@ class ToolUsed(AttemptEvent):
     """A role called one of its tools."""
 
     kind: ClassVar[str] = "tool"
-    free_text: ClassVar[tuple[str, ...]] = ("error",)
+    free_text: ClassVar[tuple[str, ...]] = ("tool", "error")
 
     tool: str
     seconds: float
@@ -109,6 +110,7 @@ class ConflictFound(AttemptEvent):
     """The same attempt was assigned, started or finished more than once: the record as it was when it was found."""
 
     kind: ClassVar[str] = "conflict"
+    free_text: ClassVar[tuple[str, ...]] = ("why",)
 
     what: str
     first: str

@@ -34,6 +34,7 @@ class Taken(LogEntry):
     """A supervisor has taken the request, or hands it back; the entry's sequence is its term."""
 
     kind: ClassVar[str] = "taken"
+    free_text: ClassVar[tuple[str, ...]] = ("asked",)
 
     instance: str
     delivery: int
@@ -43,6 +44,8 @@ class Taken(LogEntry):
     request_sequence: int  # of the message in REQUESTS that is the lease
     stored_at: float = 0.0  # when the broker stored that message; 0: not known
     handed_back: bool = False
+    asked: str = ""  # the beginning of what was asked, for lists: the request is gone once it is answered
+    asked_by: str = ""  # the sender of the request; empty when somebody published it without headers
 
     def id_for(self, origin: Origin) -> str:
         what = f"back.{origin.term or 0}" if self.handed_back else self.kind
@@ -54,7 +57,14 @@ class PlanRecorded(LogEntry):
     """The plan. The first valid one in the log is the plan."""
 
     kind: ClassVar[str] = "plan"
-    free_text: ClassVar[tuple[str, ...]] = ("plan.goal", "plan.tasks.description", "warnings")
+    free_text: ClassVar[tuple[str, ...]] = (
+        "plan.goal",
+        "plan.tasks.description",
+        "plan.tasks.expected_output",
+        "plan.final_instruction",
+        "text",
+        "warnings",
+    )
 
     plan: Plan
     text: str = ""
@@ -136,6 +146,7 @@ class Decision(LogEntry):
     """What somebody said on `control`, copied into the log before it is acted upon."""
 
     kind: ClassVar[str] = "decision"
+    free_text: ClassVar[tuple[str, ...]] = ("reason",)
 
     decision: Literal["cancel"]
     control_sequence: int
@@ -216,7 +227,16 @@ class Answer(LogEntry):
     """What the request came to."""
 
     kind: ClassVar[str] = "answer"
-    free_text: ClassVar[tuple[str, ...]] = ("text", "output", "tasks.reason", "reason", "contradictions", "gaps")
+    free_text: ClassVar[tuple[str, ...]] = (
+        "text",
+        "output",
+        "tasks.reason",
+        "reason",
+        "contradictions",
+        "gaps",
+        "unsupported",
+        "sources",
+    )
 
     request_id: RequestId
     status: AnswerStatus

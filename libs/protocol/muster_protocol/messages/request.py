@@ -49,6 +49,13 @@ class Request(Message):
             raise ValueError("text is empty")
         return self
 
+    @property
+    def asked(self) -> str:
+        """What is asked, as a list of requests shows it."""
+        if self.map is not None:
+            return self.map.template.description
+        return self.text or (self.plan.goal if self.plan is not None else "")
+
     def subject_for(self, origin: Origin) -> str:
         return subjects.requests(origin.team)
 

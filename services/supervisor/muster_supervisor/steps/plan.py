@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
+from muster_protocol.counted import counted
 from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages import PlanRecorded, Request, Usage
 from muster_supervisor.owner import Owner
@@ -68,7 +69,7 @@ async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
     while _is_wanted(owner):  # after an entry that came meanwhile the same plan is tried again
         try:
             if await owner.compare_and_set(plan_entry):
-                log.info("☰ plan    %s  %d tasks", owner.request_id, len(plan_entry.plan.tasks))
+                log.info("☰ plan    %s  %s", owner.request_id, counted(len(plan_entry.plan.tasks), "task"))
         except Retryable as error:
             await _pause(owner, "the plan is not stored yet", error)
         except Invalid as error:

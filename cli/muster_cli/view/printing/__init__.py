@@ -1,0 +1,1 @@
+"""How things get onto a terminal: the guard that everything passes, and lists that fit its width."""

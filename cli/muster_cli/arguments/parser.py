@@ -10,6 +10,7 @@ COMMANDS: dict[str, str] = {
     "demo": "muster_cli.commands.demo:demo",
     "ask": "muster_cli.commands.ask:ask",
     "submit": "muster_cli.commands.submit:submit",
+    "wait": "muster_cli.commands.wait:wait",
     "status": "muster_cli.commands.status:status",
     "logs": "muster_cli.commands.logs:logs",
     "trace": "muster_cli.commands.trace:trace",
@@ -25,7 +26,7 @@ COMMANDS: dict[str, str] = {
 }
 
 EPILOG = """\
-exit codes: 0 done, 1 failed, 2 usage, 3 partial, 4 cancelled, 5 no broker, 130 stopped by Ctrl-C
+exit codes: 0 done, 1 failed, 2 usage, 3 partial, 4 cancelled, 5 no broker, 6 no answer in time, 130 stopped by Ctrl-C
 environment: MUSTER_NATS_URL, MUSTER_TEAM (team file), MUSTER_LOG (text|json|debug|quiet), MUSTER_HTTP_HOST,
   MUSTER_HTTP_PORT, MUSTER_HEALTH_PORT, MUSTER_GRACE_SECONDS, MUSTER_JAEGER_URL (where traces are seen),
   OTEL_EXPORTER_OTLP_ENDPOINT, ANTHROPIC_API_KEY

@@ -1,9 +1,12 @@
-"""The arguments of what looks at requests and ends them: `status`, `logs`, `trace`, `conflicts`, `cancel`."""
+"""The arguments of what looks at requests and ends them: `wait`, `status`, `logs`, `trace`, `conflicts`, `cancel`."""
 
 from muster_cli.arguments.command import AddParser, add_command, add_json
 
 
 def add_commands(add_parser: AddParser) -> None:
+    wait = add_command(add_parser, "wait", "follow a request that was asked before, and print its answer")
+    wait.add_argument("id", metavar="ID", help="of a request")
+    add_json(wait)
     status = add_command(add_parser, "status", "what is going on, or how one request stands and why")
     status.add_argument("id", nargs="?", metavar="ID", help="of a request")
     add_json(status)

@@ -2,19 +2,33 @@
 
 import json
 from argparse import Namespace
+from pathlib import Path
 from typing import Any, cast
 
+from muster_agent.team.file import load_team
+from muster_agent.team.lookup import find_team_file
 from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
 from muster_cli.view.console import read_standard_input
 from muster_cli.view.follow import follow
+from muster_protocol.errors import MusterError
 from muster_protocol.messages import Request
+from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
 
 
 async def ask(given: Namespace, settings: Settings) -> int:
     text = read_standard_input() if given.text == "-" else given.text
     return await send_and_follow(given, settings, {"text": text})
+
+
+def usual_deadline(settings: Settings, team: str) -> float:
+    """What the team's file says, if it lies here; once a supervisor has the request, the log says it."""
+    try:
+        found = load_team(find_team_file(None, settings.team_file, Path.cwd()))
+    except MusterError:
+        return DEFAULT_DEADLINE_SECONDS  # whoever runs the team says what is wrong with its file
+    return found.limits.deadline_seconds if found.team == team else DEFAULT_DEADLINE_SECONDS
 
 
 async def send_and_follow(given: Namespace, settings: Settings, fields: dict[str, Any]) -> int:
@@ -27,6 +41,7 @@ async def send_and_follow(given: Namespace, settings: Settings, fields: dict[str
             fields["budget"] = {**cast("dict[str, Any]", budget), "tokens": given.budget_tokens}
     request = Request.read(json.dumps(fields).encode())
     async with await connect(settings, given.team, is_traced=True) as client:
+        client.usual_deadline_seconds = usual_deadline(settings, client.team)
         request_id = await client.send(request)
         if given.detach:
             print(json.dumps({"request_id": request_id}) if given.json else request_id)

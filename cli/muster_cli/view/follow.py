@@ -7,7 +7,10 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 
+from rich.console import Console
+
 from muster_bus.background import supervised
+from muster_bus.process.command import Exit
 from muster_cli.exits import exit_of
 from muster_cli.view.board import Board
 from muster_cli.view.console import console
@@ -15,7 +18,7 @@ from muster_cli.view.news import News, NewsKind
 from muster_cli.view.render import ending_of, show_answer
 from muster_cli.view.screen import Screen, screen_for, show_update
 from muster_cli.view.workers import live_tags
-from muster_client import Client
+from muster_client import Client, NoAnswer
 from muster_protocol.errors import BrokerAway
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus
@@ -30,10 +33,13 @@ async def follow(client: Client, request_id: str, *, is_json: bool, jaeger_url: 
     board = Board(RequestState(request_id))
     errors.print(f"request {request_id}", style="dim", highlight=False)
     try:
-        answer = await watched(client, board, screen_for(errors, board))
+        answer = await client.in_time(request_id, watched(client, board, screen_for(errors, board)))
+    except NoAnswer as late:
+        _show_late(errors, request_id, late.missing)
+        return Exit.NO_ANSWER
     except (asyncio.CancelledError, BrokerAway):
         errors.print(
-            f"the request goes on: `muster status {request_id}` shows it, `muster cancel {request_id}` ends it",
+            f"the request goes on: `muster wait {request_id}` follows it, `muster cancel {request_id}` ends it",
             highlight=False,
         )
         raise
@@ -47,6 +53,13 @@ async def follow(client: Client, request_id: str, *, is_json: bool, jaeger_url: 
             str(explain(board.state, board.seen(client.bus.clock.now()))), markup=False, highlight=False, soft_wrap=True
         )
     return exit_of(answer.status)
+
+
+def _show_late(out: Console, request_id: str, missing: str) -> None:
+    out.print(f"no answer in time: {missing}", style="red", markup=False, highlight=False, soft_wrap=True)
+    again = f"`muster wait {request_id}` waits on, `muster cancel {request_id}` ends it"
+    way_out = f"the request goes on as soon as `muster up` or a service is there: {again}"
+    out.print(way_out, markup=False, highlight=False, soft_wrap=True)
 
 
 async def watched(

@@ -11,6 +11,7 @@ from muster_protocol.attempt_id import AttemptId
 from muster_protocol.fold.state import RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Answer, AnswerStatus, Failure
 from muster_protocol.plan import TaskSpec
+from muster_protocol.sender import shown_name
 from muster_protocol.status_words import RequestStatus, TaskStatus, open_status
 
 NAMES = 3  # tasks that are named before the rest is counted
@@ -65,7 +66,8 @@ def explain(state: RequestState, seen: Seen) -> Standing:
     status = _open_status(state)
     if state.deadline is not None and seen.now > state.deadline:
         late = seen.now - state.deadline
-        return Standing(status, f"its deadline passed {late:.0f} s ago and {_owner(state)} has not answered it", True)
+        who = f"{_owner(state)} has not answered it" if state.owner else "no supervisor has it"
+        return Standing(status, f"its deadline passed {late:.0f} s ago and {who}", True)
     unserved = _unserved(state, seen) if status is RequestStatus.RUNNING else None
     is_stalled = status is RequestStatus.QUEUED or unserved is not None
     return Standing(status, unserved or _open_reason(state, status, seen), is_stalled)
@@ -84,7 +86,7 @@ def explain_task(state: RequestState, task: TaskState, seen: Seen) -> TaskStandi
 def _task_reason(state: RequestState, task: TaskState, seen: Seen) -> str:
     if task.phase is TaskPhase.WAITING:
         missing = [name for name in task.spec.dependencies if state.tasks[name].phase is not TaskPhase.DONE]
-        return f"for {_few(missing)}"
+        return f"for {few(missing)}"
     if task.phase is TaskPhase.READY:
         return "to be dispatched when there is room and budget"
     if task.phase is TaskPhase.DONE:
@@ -168,11 +170,11 @@ def _ending(state: RequestState, answer: Answer) -> str:
 def _cause(state: RequestState, answer: Answer) -> str:
     failed = [_failure(task) for task in state.tasks.values() if task.phase is TaskPhase.FAILED]
     if failed:
-        return _few(failed)
+        return few(failed)
     unfinished = [task_id for task_id, task in state.tasks.items() if task.phase is not TaskPhase.DONE]
     if unfinished:
         ended = _short(answer.reason) if answer.reason else "it ended"
-        return f"{ended} before {_few(unfinished)} {'was' if len(unfinished) == 1 else 'were'} done"
+        return f"{ended} before {few(unfinished)} {'was' if len(unfinished) == 1 else 'were'} done"
     return _short(answer.gaps[0] if answer.gaps else answer.text)
 
 
@@ -207,7 +209,7 @@ def _progress(state: RequestState, seen: Seen) -> str:
         by_status: dict[TaskStatus, list[str]] = {}
         for task in dispatched:
             by_status.setdefault(_dispatched(state, task, seen).status, []).append(task.spec.id)
-        parts = [f"{_few(names)} {status.value}" for status, names in by_status.items()]
+        parts = [f"{few(names)} {status.value}" for status, names in by_status.items()]
         return f"{so_far}, {', '.join(parts)}"
     for task_id, task in state.tasks.items():
         if task.phase in (TaskPhase.DELAYED, TaskPhase.AWAITING_RETRY):
@@ -217,10 +219,11 @@ def _progress(state: RequestState, seen: Seen) -> str:
 
 
 def _owner(state: RequestState) -> str:
-    return f"supervisor-{state.owner}" if state.owner else "nobody"
+    return shown_name("supervisor", state.owner) if state.owner else "nobody"
 
 
-def _few(names: list[str]) -> str:
+def few(names: list[str]) -> str:
+    """The first names, and how many more there are."""
     if len(names) <= NAMES:
         return ", ".join(names)
     return f"{', '.join(names[:NAMES])} and {len(names) - NAMES} more"

@@ -15,12 +15,14 @@ from typing import Literal
 from muster_bus.broker.access import ANYBODY, Access
 from muster_bus.redact import KNOWN, MIN_SECRET, Secret
 from muster_protocol.errors import Invalid
+from muster_protocol.fields import nearest
 
 DEFAULT_NATS_URL = "nats://127.0.0.1:4222"
 DEFAULT_HTTP_HOST = "127.0.0.1"
 DEFAULT_HTTP_PORT = 8080
 DEFAULT_GRACE_SECONDS = 20.0
 _SECRET = re.compile(r"\w*(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?|CREDS|SEED)(_FILE)?", re.IGNORECASE)
+LOG_WORDS = ("text", "json", "debug", "quiet")
 _SECRET_FILES = frozenset({"MUSTER_NATS_CREDS", "MUSTER_NATS_NKEY"})  # files, though their names do not say so
 _PASSWORD = re.compile(r"://(?:[^/@:\s]*:)?([^/@\s]+)@")  # or a token, which stands alone
 _OTEL_HEADER = re.compile(r"=(?:\w+(?:\s|%20)+)?([^,\s]+)")  # `authorization=Bearer …`
@@ -139,7 +141,10 @@ def _in_file(path: Path) -> list[str]:
 
 
 def _log(text: str) -> LogSettings:
-    words = text.split(",")
+    words = [word.strip() for word in text.split(",")] if text else []
+    for word in words:
+        if word not in LOG_WORDS:
+            raise Invalid(f"unknown word {word!r}{nearest(word, LOG_WORDS)}", "MUSTER_LOG")
     level = "debug" if "debug" in words else "warning" if "quiet" in words else "info"
     return LogSettings(is_json="json" in words, level=level)
 

@@ -158,7 +158,7 @@ class Processes:
         await asyncio.gather(*(server.start() for server in self.brokers))
         self.wires = [Proxy(server.port) for server in self.brokers]
         await self.mend()
-        team = ("--team", str(self._folder / "team.yaml"))
+        team = ("--team-file", str(self._folder / "team.yaml"))
         self.services = [
             *(self._process(f"s{n}", "supervisor", *team) for n in (1, 2)),
             *(self._process(f"w{n}", "worker", *team, "--slots", str(4 * n)) for n in (1, 2, 3)),

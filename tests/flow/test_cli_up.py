@@ -113,7 +113,7 @@ async def test_services_of_their_own_and_a_request_that_is_stuck(alone: Here):
     server = Server(alone.folder / "nats")
     await server.start()
     processes = Processes(alone.folder / "logs", server.url)
-    team = ("--team", str(alone.folder / "team.yaml"))
+    team = ("--team-file", str(alone.folder / "team.yaml"))
     try:
         for _ in range(2):
             provisioned = alone.run("provision", MUSTER_NATS_URL=server.url)

@@ -32,9 +32,9 @@ WITHOUT_BROKER = frozenset({"up", "demo", "check", "version"})  # or with one of
 
 EPILOG = """\
 exit codes: 0 done, 1 failed, 2 usage, 3 partial, 4 cancelled, 5 no broker, 6 no answer in time, 130 stopped by Ctrl-C
-environment: MUSTER_NATS_URL, MUSTER_TEAM (team file), MUSTER_LOG (text|json|debug|quiet), MUSTER_HTTP_HOST,
-  MUSTER_HTTP_PORT, MUSTER_HEALTH_PORT, MUSTER_GRACE_SECONDS, MUSTER_JAEGER_URL (where traces are seen),
-  OTEL_EXPORTER_OTLP_ENDPOINT, ANTHROPIC_API_KEY
+environment: MUSTER_NATS_URL, MUSTER_TEAM_FILE, MUSTER_TEAM (a name), MUSTER_LOG (text|json|debug|quiet),
+  MUSTER_HTTP_HOST, MUSTER_HTTP_PORT, MUSTER_HEALTH_PORT, MUSTER_GRACE_SECONDS,
+  MUSTER_JAEGER_URL (where traces are seen), OTEL_EXPORTER_OTLP_ENDPOINT, ANTHROPIC_API_KEY
 
 start here: `muster demo`, or `muster up` and in another terminal `muster ask "…"`
 """

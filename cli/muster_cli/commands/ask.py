@@ -37,7 +37,7 @@ def with_options(given: Namespace, fields: dict[str, Any]) -> dict[str, Any]:
     fields = {**fields, **{name: value for name, value in set_here.items() if value is not None}}
     limits = {"tokens": given.budget_tokens, "usd": given.budget_usd}
     limits = {name: limit for name, limit in limits.items() if limit is not None}
-    budget = fields.get("budget") or {}
+    budget = fields.get("budget", {})
     if limits and isinstance(budget, dict):  # anything else is refused with all the rest
         fields["budget"] = {**cast("dict[str, Any]", budget), **limits}
     return fields

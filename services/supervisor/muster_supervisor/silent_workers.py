@@ -56,7 +56,7 @@ class SilentWorkers:
 
     def has_any(self, signs: Signs) -> bool:
         """Whether a worker is silent: only then the awaited attempts are needed, which may be many."""
-        return any(signs.is_silent(card) for card in (self._known | signs.cards).values())
+        return any(signs.is_silent(card) for card in {**self._known, **signs.cards}.values())
 
     def _forget(self, name: str) -> None:
         del self._known[name]

@@ -107,3 +107,12 @@ def test_settings_cannot_be_changed():
 def test_an_unknown_word_for_the_log_is_refused_with_the_nearest(text: str, word: str):
     with pytest.raises(Invalid, match=f"MUSTER_LOG: unknown word {re.escape(word)}"):
         read_settings({"MUSTER_LOG": text})
+
+
+def test_a_team_is_named_and_its_file_is_something_else():
+    assert (read_settings({"MUSTER_TEAM": "shop"}).team, read_settings({"MUSTER_TEAM_FILE": "x.yaml"}).team_file) == (
+        "shop",
+        "x.yaml",
+    )
+    with pytest.raises(Invalid, match=r"'x\.yaml' is not a team's name; a team file is named by MUSTER_TEAM_FILE"):
+        read_settings({"MUSTER_TEAM": "x.yaml"})

@@ -15,7 +15,6 @@ from typing import Literal
 from muster_bus.broker.access import ANYBODY, Access
 from muster_bus.redact import KNOWN, MIN_SECRET, Secret
 from muster_protocol.errors import Invalid
-from muster_protocol.fields import nearest
 
 DEFAULT_NATS_URL = "nats://127.0.0.1:4222"
 DEFAULT_HTTP_HOST = "127.0.0.1"
@@ -57,6 +56,7 @@ class Settings:
     nats_url: str | None = field(default=None, repr=False)
     access: Access = ANYBODY
     team_file: str | None = None
+    team: str | None = None  # the name of the one that is asked
     log: LogSettings = LogSettings()
     http_host: str = DEFAULT_HTTP_HOST
     http_port: int = DEFAULT_HTTP_PORT
@@ -86,7 +86,8 @@ def read_settings(env: Mapping[str, str]) -> Settings:
     return Settings(
         nats_url=env.get("MUSTER_NATS_URL") or None,
         access=_access(env),
-        team_file=env.get("MUSTER_TEAM") or None,
+        team_file=env.get("MUSTER_TEAM_FILE") or None,
+        team=_team(env),
         log=_log(env.get("MUSTER_LOG", "")),
         http_host=env.get("MUSTER_HTTP_HOST") or DEFAULT_HTTP_HOST,
         http_port=_port(env, "MUSTER_HTTP_PORT") or DEFAULT_HTTP_PORT,
@@ -97,6 +98,17 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         model_env=_beginning_with("ANTHROPIC_", env),
         secrets=_secrets(env),
     )
+
+
+def _team(env: Mapping[str, str]) -> str | None:
+    name = env.get("MUSTER_TEAM")
+    if not name:
+        return None
+    from muster_protocol.subjects import is_id  # not above: pydantic would slow down `muster version`
+
+    if not is_id(name):
+        raise Invalid(f"{name!r} is not a team's name; a team file is named by MUSTER_TEAM_FILE", "MUSTER_TEAM")
+    return name
 
 
 def _access(env: Mapping[str, str]) -> Access:
@@ -144,6 +156,8 @@ def _log(text: str) -> LogSettings:
     words = [word.strip() for word in text.split(",")] if text else []
     for word in words:
         if word not in LOG_WORDS:
+            from muster_protocol.fields import nearest
+
             raise Invalid(f"unknown word {word!r}{nearest(word, LOG_WORDS)}", "MUSTER_LOG")
     level = "debug" if "debug" in words else "warning" if "quiet" in words else "info"
     return LogSettings(is_json="json" in words, level=level)

@@ -23,8 +23,8 @@ COMMANDS: dict[str, str] = {
     "supervisor": "muster_cli.commands.services:supervisor",
     "worker": "muster_cli.commands.services:worker",
     "coordinator": "muster_cli.commands.services:coordinator",
-    "help": "muster_cli.commands.help:show_help",
-    "completion": "muster_cli.commands.completion:completion",
+    "help": "muster_cli.manual.help:show_help",
+    "completion": "muster_cli.manual.completion:completion",
     "version": "muster_cli.commands.version:version",
 }
 

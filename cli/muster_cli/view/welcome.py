@@ -1,13 +1,18 @@
 """What `muster up` prints when it is up."""
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
 
 from muster_agent.models.choose import choose_model
 from muster_agent.team.schema import ModelRole, Team
 from muster_cli.local.folder import Address, command
+from muster_cli.local.suggestions import suggestion
 
 WELCOME = """\
 [bold green]Muster is up[/] after {seconds:.1f} s: team [bold]{team}[/] with {roles}
@@ -19,12 +24,12 @@ WELCOME = """\
 
 Ask it something, from another terminal in this folder:
 
-  {muster} ask "Compare AWS, Azure and Google Cloud"
+  {ask}
 
 or from anywhere:
 
-  nats -s {nats} pub requests.{team} '{{"text": "Compare AWS and Azure"}}'
-  curl -s {http}/v1/requests -H 'content-type: application/json' -d '{body}'
+  nats -s {nats} pub requests.{team} {body}
+  curl -s {http}/v1/requests -H 'content-type: application/json' -d {body_with_team}
 
 Ctrl-C stops it; what was asked is kept in {folder}.
 """
@@ -44,9 +49,10 @@ class Welcome:
 
 def welcome_text(welcome: Welcome, seconds: float) -> str:
     """With rich's markup."""
-    team = welcome.team.team
+    team, suggested = welcome.team.team, suggestion(welcome.team)
+    fields = suggested.fields
     return WELCOME.format(
-        muster=command(),
+        ask=escape(suggested.line(command())),
         seconds=seconds,
         team=team,
         roles=", ".join(role.name for role in welcome.team.roles),
@@ -56,8 +62,14 @@ def welcome_text(welcome: Welcome, seconds: float) -> str:
         http_note=welcome.http_note,
         folder=welcome.folder,
         model="; ".join(welcome.models) or "as the team file says",
-        body=json.dumps({"text": "Compare AWS and Azure"} | ({} if team == "default" else {"team": team})),
+        body=_argument(fields),
+        body_with_team=_argument(fields if team == "default" else {**fields, "team": team}),
     )
+
+
+def _argument(fields: Mapping[str, Any]) -> str:
+    """JSON as one argument of a command line."""
+    return escape(shlex.quote(json.dumps(fields, ensure_ascii=False)))
 
 
 def models_of(team: Team, env: Mapping[str, str]) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ import pytest
 from muster_bus.process.command import Exit
 from muster_cli.arguments.parser import COMMANDS, WITHOUT_BROKER, parser, parsers
 from muster_cli.commands.ask import with_options
-from muster_cli.commands.completion import script, words_of_commands
 from muster_cli.exits import exit_of
 from muster_cli.main import run
+from muster_cli.manual.completion import script, words_of_commands
 from muster_protocol.status_words import AnswerStatus
 
 HEAVY = ("nats", "pydantic", "rich", "fastapi", "anthropic", "opentelemetry", "yaml", "asyncio")

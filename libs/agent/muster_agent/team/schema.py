@@ -125,6 +125,7 @@ class Team(Strict):
     team: TeamName
     supervisor: SupervisorSpec = SupervisorSpec()
     roles: tuple[_Role, ...] = Field(min_length=1)
+    examples: tuple[str, ...] = ()
     corpus: Path | None = None
     tables: Path | None = None
     limits: Limits = Limits()

@@ -42,7 +42,8 @@ async def follow(client: Client, request_id: str, *, is_json: bool, jaeger_url: 
         return Exit.NO_ANSWER
     except (asyncio.CancelledError, BrokerAway):
         errors.print(
-            f"the request goes on: `muster status {request_id}` shows it, `muster wait {request_id}` follows it, `muster cancel {request_id}` ends it",
+            f"the request goes on: `muster status {request_id}` shows it, `muster wait {request_id}` follows it, "
+            f"`muster cancel {request_id}` ends it",
             highlight=False,
         )
         raise

@@ -37,7 +37,7 @@ ENV PATH=/opt/venv/bin:$PATH \
     HOME=/tmp \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
-    MUSTER_TEAM=/app/examples/cloud/team.yaml
+    MUSTER_TEAM_FILE=/app/examples/cloud/team.yaml
 COPY --from=build /opt/venv /opt/venv
 COPY examples /app/examples
 WORKDIR /app

@@ -38,16 +38,16 @@ class Muster:
         muster = cls(server, client, Processes(folder, server.url))
         environment = {"MUSTER_LOG": "quiet", **environment}
         start, team = muster._processes.start, str(TEAM)
-        start("supervisor", "supervisor", "--team", team, env=environment)
+        start("supervisor", "supervisor", "--team-file", team, env=environment)
         for worker in WORKERS:
-            start(worker, "worker", "--team", team, "--role", "noop", "--slots", str(SLOTS), env=environment)
+            start(worker, "worker", "--team-file", team, "--role", "noop", "--slots", str(SLOTS), env=environment)
         start("coordinator", "coordinator", "--port", str(free_port()), env=environment)
         await muster._processes.ready(*SERVICES)
         return muster
 
     async def start_holder(self, slots: int) -> None:
         """One more worker, for tasks that never end by themselves."""
-        words = ("worker", "--team", str(TEAM), "--role", "wait", "--slots", str(slots))
+        words = ("worker", "--team-file", str(TEAM), "--role", "wait", "--slots", str(slots))
         self._processes.start("holder", *words, env={"MUSTER_LOG": "quiet"})
         await self._processes.ready("holder")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import threading
 import time
 from typing import Any
@@ -88,3 +89,8 @@ def hang(words: str) -> str:
     (folder_of_test() / "hanging").touch()
     threading.Event().wait()
     return words
+
+
+async def hold(_task: Task, _ctx: Context) -> bool:
+    """One call that lets no other thread run for a minute; its process is killed before."""
+    return bool(re.match(r"(a+)+$", "a" * 32 + "b"))

@@ -29,7 +29,8 @@ def run(words: list[str]) -> int:
 def _start(given: Namespace) -> int | Coroutine[Any, Any, int]:
     from muster_bus.process.settings import process_settings
 
-    settings = process_settings(os.environ)
+    nats_url = getattr(given, "nats_url", None)  # of the commands that talk to a broker
+    settings = process_settings({**os.environ, "MUSTER_NATS_URL": nats_url} if nats_url else os.environ)
     module, _, name = COMMANDS[given.command].partition(":")
     command = cast("Command", getattr(import_module(module), name))
     return command(given, settings)

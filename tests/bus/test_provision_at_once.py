@@ -67,7 +67,7 @@ async def test_ten_processes_of_muster_provision_at_once_all_succeed(broker: Ser
     async def run(pod: int) -> tuple[int | None, str]:
         file = tmp_path / f"team{pod}.yaml"
         file.write_text(TEAM_FILE.format(name=f"team{pod}"))
-        command = [str(MUSTER), "provision", "--wait", "60", "--team", str(file)]
+        command = [str(MUSTER), "provision", "--wait", "60", "--team-file", str(file)]
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(*command, env=env, stdout=pipe, stderr=asyncio.subprocess.STDOUT)
         said, _ = await process.communicate()

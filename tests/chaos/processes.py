@@ -159,7 +159,7 @@ class Processes:
         for disk in self.disks:
             disk.mount(DISK_BYTES)
         await asyncio.gather(*(server.start() for server in self.brokers))
-        team = ("--team", str(self._folder / "team.yaml"))
+        team = ("--team-file", str(self._folder / "team.yaml"))
         options: dict[str, tuple[str, ...]] = {
             **dict.fromkeys(("s1", "s2"), team),
             **{f"w{n}": (*team, "--slots", str(4 * n)) for n in (1, 2, 3)},

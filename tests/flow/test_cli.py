@@ -16,8 +16,16 @@ from tests.flow.command_line import Here, plan, wait_for_words
 def here(tmp_path_factory: pytest.TempPathFactory) -> Generator[Here]:
     """A folder in which `muster up` runs."""
     folder = Here(tmp_path_factory.mktemp("here"))
-    with folder.up():
+    with folder.up() as (_, welcome):
+        (folder.folder / "welcome.txt").write_text(welcome)
         yield folder
+
+
+def test_up_is_ready_within_seconds_and_says_after_how_many(here: Here):
+    seconds = re.search(r"Muster is up after (\d+\.\d) s", (here.folder / "welcome.txt").read_text())
+
+    assert seconds is not None
+    assert float(seconds[1]) < 15  # two on a machine that does nothing else
 
 
 def test_a_plan_is_done_and_its_answer_is_on_stdout_alone(here: Here):

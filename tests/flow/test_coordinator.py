@@ -194,3 +194,15 @@ async def test_a_port_in_use_is_a_clear_error(group: ServiceGroup):
         await second.start()
 
     await first.stop(2.0)
+
+
+async def test_requests_are_listed_by_status_and_an_unknown_one_is_refused(group: ServiceGroup):
+    await group.plan()
+    await group.finished("w1")
+    await group.answer()
+    await group.until("/v1/requests?status=done", lambda found: [one["id"] for one in found["requests"]] == ["r1"])
+
+    assert (await group.get("/v1/requests?status=running"))["requests"] == []
+    status, _, problem = await group.ask("GET", "/v1/requests?status=bogus")
+    assert (status, problem["field"]) == (422, "query.status")
+    assert "'done'" in problem["detail"]

@@ -14,7 +14,7 @@ def test_the_demo_shows_a_plan_an_answer_and_the_time_it_saves(tmp_path: Path):
     here = Here(tmp_path)
     before = set(os.listdir(tmp_path))
 
-    ran = here.run("demo", MUSTER_TEAM="nonsense.yaml", ANTHROPIC_API_KEY="not to be spent")
+    ran = here.run("demo", MUSTER_TEAM_FILE="nonsense.yaml", ANTHROPIC_API_KEY="not to be spent")
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert int(_found(r"plan +(\d+) tasks", ran.stdout)) >= 7

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from muster_bus.broker.topology import Provisioning, provision
-from muster_bus.buckets.workers import live_workers
+from muster_bus.buckets.workers import live_workers, read_signs
 from muster_protocol.worker_card import WorkerCard
 from muster_worker import registry
 from muster_worker.registry import Registry
@@ -17,10 +17,13 @@ async def test_the_card_of_a_worker_is_there_until_it_leaves(muster: Muster) -> 
     here = Registry(muster.bus, ["scripted", "other"], slots=4, busy=lambda: 3)
 
     await here.start()
-    assert await live_workers(muster.bus) == [WorkerCard(name="observer", tags=("scripted", "other"), slots=4, busy=3)]
+    (card,) = await live_workers(muster.bus)
+    assert card == WorkerCard(name="observer", tags=("scripted", "other"), slots=4, busy=3, renewed_at=card.renewed_at)
+    assert (await read_signs(muster.bus)).silence(card) < 5
 
     await here.stop()
     assert await live_workers(muster.bus) == []
+    assert card.renewed_at < (await read_signs(muster.bus)).left["observer"]
 
 
 async def test_a_worker_that_cannot_register_says_so_once_until_it_can(

@@ -55,7 +55,7 @@ async def test_services_started_as_modules_answer_a_request_and_trace_under_the_
 ) -> None:
     common = {
         "MUSTER_NATS_URL": muster.broker.url,
-        "MUSTER_TEAM": str(muster.folder / "team.yaml"),
+        "MUSTER_TEAM_FILE": str(muster.folder / "team.yaml"),
         **collector.environment,
     }
     http_port, health_port = free_port(), free_port()
@@ -98,7 +98,7 @@ def test_a_wrong_variable_is_one_line_that_names_it(start: Start, tmp_path: Path
 async def test_sigterm_ends_a_service_that_waits_for_its_broker(
     muster: Muster, start: Start, tmp_path: Path, package: str
 ) -> None:
-    process = start(package, MUSTER_NATS_URL=NOWHERE, MUSTER_TEAM=str(muster.folder / "team.yaml"))
+    process = start(package, MUSTER_NATS_URL=NOWHERE, MUSTER_TEAM_FILE=str(muster.folder / "team.yaml"))
     await muster.until(lambda: f"connecting to {NOWHERE}" in _log(tmp_path, package), "it tries to connect")
 
     process.send_signal(signal.SIGTERM)

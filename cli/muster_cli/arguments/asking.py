@@ -21,16 +21,27 @@ def add_commands(add_parser: AddParser) -> None:
             "--deadline", type=_seconds, metavar="SECONDS", help="answer by then, partially if need be"
         )
         command.add_argument("--budget-tokens", type=count, metavar="N", help="the most tokens it may use")
-        command.add_argument("--team", metavar="NAME", help="name of the team; default: the one that is up here")
+        command.add_argument("--budget-usd", type=_usd, metavar="USD", help="the most money it may cost")
+        command.add_argument("--in-flight", type=count, metavar="N", help="the most tasks that run at once")
+        command.add_argument("--num-tasks", type=count, metavar="N", help="how many tasks the plan shall have, about")
+        command.add_argument("--team", metavar="NAME", help="default: MUSTER_TEAM, else the team that is up here")
         command.add_argument("--detach", action="store_true", help="print the request's id and do not wait")
         add_json(command)
 
 
 def _seconds(text: str) -> float:
+    return _above_zero(text, "a number of seconds above 0")
+
+
+def _usd(text: str) -> float:
+    return _above_zero(text, "an amount of US dollars above 0")
+
+
+def _above_zero(text: str, what: str) -> float:
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    return number

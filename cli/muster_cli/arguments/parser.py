@@ -1,6 +1,7 @@
 """Every command with its arguments. The standard library only: `muster --help` must be instant."""
 
 import argparse
+from collections.abc import Mapping
 
 from muster_cli.arguments import asking, local, requests, services
 from muster_cli.arguments.command import add_command
@@ -10,6 +11,7 @@ COMMANDS: dict[str, str] = {
     "demo": "muster_cli.commands.demo:demo",
     "ask": "muster_cli.commands.ask:ask",
     "submit": "muster_cli.commands.submit:submit",
+    "wait": "muster_cli.commands.wait:wait",
     "status": "muster_cli.commands.status:status",
     "logs": "muster_cli.commands.logs:logs",
     "trace": "muster_cli.commands.trace:trace",
@@ -21,20 +23,29 @@ COMMANDS: dict[str, str] = {
     "supervisor": "muster_cli.commands.services:supervisor",
     "worker": "muster_cli.commands.services:worker",
     "coordinator": "muster_cli.commands.services:coordinator",
+    "help": "muster_cli.manual.help:show_help",
+    "completion": "muster_cli.manual.completion:completion",
     "version": "muster_cli.commands.version:version",
 }
 
+WITHOUT_BROKER = frozenset({"up", "demo", "check", "version"})  # or with one of their own
+
 EPILOG = """\
-exit codes: 0 done, 1 failed, 2 usage, 3 partial, 4 cancelled, 5 no broker, 130 stopped by Ctrl-C
-environment: MUSTER_NATS_URL, MUSTER_TEAM (team file), MUSTER_LOG (text|json|debug|quiet), MUSTER_HTTP_HOST,
-  MUSTER_HTTP_PORT, MUSTER_HEALTH_PORT, MUSTER_GRACE_SECONDS, MUSTER_JAEGER_URL (where traces are seen),
-  OTEL_EXPORTER_OTLP_ENDPOINT, ANTHROPIC_API_KEY
+exit codes: 0 done, 1 failed, 2 usage, 3 partial, 4 cancelled, 5 no broker, 6 no answer in time, 130 stopped by Ctrl-C
+environment: MUSTER_NATS_URL, MUSTER_TEAM_FILE, MUSTER_TEAM (a name), MUSTER_LOG (text|json|debug|quiet),
+  MUSTER_HTTP_HOST, MUSTER_HTTP_PORT, MUSTER_HEALTH_PORT, MUSTER_GRACE_SECONDS,
+  MUSTER_JAEGER_URL (where traces are seen), OTEL_EXPORTER_OTLP_ENDPOINT, ANTHROPIC_API_KEY
 
 start here: `muster demo`, or `muster up` and in another terminal `muster ask "…"`
 """
 
 
 def parser() -> argparse.ArgumentParser:
+    return parsers()[0]
+
+
+def parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
+    """The parser of `muster`, and that of each command."""
     main = argparse.ArgumentParser(
         prog="muster",
         description="A supervisor, workers and a coordinator on NATS JetStream: teams of LLM agents that lose nothing.",
@@ -46,7 +57,14 @@ def parser() -> argparse.ArgumentParser:
     for group in (local, asking, requests, services):
         group.add_commands(commands.add_parser)
     add_command(commands.add_parser, "version", "print the version")
-    return main
+    for name, command in commands.choices.items():
+        if name not in WITHOUT_BROKER:
+            command.add_argument("--nats-url", metavar="URL", help="of the broker; default MUSTER_NATS_URL")
+    about_help = add_command(commands.add_parser, "help", "print what a command does and its options")
+    about_help.add_argument("about", nargs="?", metavar="COMMAND", choices=(*COMMANDS,))
+    completion = add_command(commands.add_parser, "completion", "print what lets a shell complete commands and options")
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    return main, commands.choices
 
 
 class _Version(argparse.Action):

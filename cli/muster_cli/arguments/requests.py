@@ -1,9 +1,12 @@
-"""The arguments of what looks at requests and ends them: `status`, `logs`, `trace`, `conflicts`, `cancel`."""
+"""The arguments of what looks at requests and ends them: `wait`, `status`, `logs`, `trace`, `conflicts`, `cancel`."""
 
 from muster_cli.arguments.command import AddParser, add_command, add_json
 
 
 def add_commands(add_parser: AddParser) -> None:
+    wait = add_command(add_parser, "wait", "follow a request that was asked before, and print its answer")
+    wait.add_argument("id", metavar="ID", help="of a request")
+    add_json(wait)
     status = add_command(add_parser, "status", "what is going on, or how one request stands and why")
     status.add_argument("id", nargs="?", metavar="ID", help="of a request")
     add_json(status)
@@ -12,7 +15,9 @@ def add_commands(add_parser: AddParser) -> None:
     logs.add_argument("--follow", action="store_true", help="go on until the request is answered")
     logs.add_argument("--json", action="store_true", help="one JSON object for each line")
     trace = add_command(add_parser, "trace", "what happened in a request, step by step: a waterfall of its log")
-    trace.usage = "muster trace ID [-h] [--all] [--json] [--jaeger [URL]]"  # the id first: URL would take it
+    trace.usage = (
+        "muster trace ID [-h] [--all] [--json] [--jaeger [URL]] [--nats-url URL]"  # the id first: URL would take it
+    )
     trace.add_argument("id", metavar="ID", help="of a request")
     trace.add_argument("--all", action="store_true", help="every line, also of a very long request")
     add_json(trace)

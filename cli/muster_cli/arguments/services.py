@@ -10,7 +10,7 @@ from muster_cli.arguments.command import AddParser, add_command, add_json
 def add_commands(add_parser: AddParser) -> None:
     check = add_command(add_parser, "check", "say everything that is wrong in a team file; start nothing")
     check.add_argument(
-        "file", nargs="?", metavar="FILE", help="default: MUSTER_TEAM, else ./team.yaml, else the sample"
+        "file", nargs="?", metavar="FILE", help="default: MUSTER_TEAM_FILE, else ./team.yaml, else the sample"
     )
     add_json(check)
     provision = add_command(

@@ -2,14 +2,19 @@
 
 import json
 from argparse import Namespace
+from pathlib import Path
 from typing import Any, cast
 
+from muster_agent.team.file import load_team
+from muster_agent.team.lookup import find_team_file
 from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
 from muster_cli.view.console import read_standard_input, say, say_json
 from muster_cli.view.follow import follow
+from muster_protocol.errors import MusterError
 from muster_protocol.messages import Request
+from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
 
 
 async def ask(given: Namespace, settings: Settings) -> int:
@@ -17,16 +22,32 @@ async def ask(given: Namespace, settings: Settings) -> int:
     return await send_and_follow(given, settings, {"text": text})
 
 
+def usual_deadline(settings: Settings, team: str) -> float:
+    """What the team's file says, if it lies here; once a supervisor has the request, the log says it."""
+    try:
+        found = load_team(find_team_file(None, settings.team_file, Path.cwd()))
+    except MusterError:
+        return DEFAULT_DEADLINE_SECONDS  # whoever runs the team says what is wrong with its file
+    return found.limits.deadline_seconds if found.team == team else DEFAULT_DEADLINE_SECONDS
+
+
+def with_options(given: Namespace, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a request, with those that options set; an option wins over what a file says."""
+    set_here = {"deadline_seconds": given.deadline, "in_flight": given.in_flight, "num_tasks": given.num_tasks}
+    fields = {**fields, **{name: value for name, value in set_here.items() if value is not None}}
+    limits = {"tokens": given.budget_tokens, "usd": given.budget_usd}
+    limits = {name: limit for name, limit in limits.items() if limit is not None}
+    budget = fields.get("budget", {})
+    if limits and isinstance(budget, dict):  # anything else is refused with all the rest
+        fields["budget"] = {**cast("dict[str, Any]", budget), **limits}
+    return fields
+
+
 async def send_and_follow(given: Namespace, settings: Settings, fields: dict[str, Any]) -> int:
     """Send a request of these fields and of the common arguments; returns the exit code of its answer."""
-    if given.deadline is not None:
-        fields["deadline_seconds"] = given.deadline
-    if given.budget_tokens is not None:
-        budget = fields.get("budget", {})
-        if isinstance(budget, dict):  # anything else is refused with all the rest
-            fields["budget"] = {**cast("dict[str, Any]", budget), "tokens": given.budget_tokens}
-    request = Request.read(json.dumps(fields).encode())
+    request = Request.read(json.dumps(with_options(given, fields)).encode())
     async with await connect(settings, given.team, is_traced=True) as client:
+        client.usual_deadline_seconds = usual_deadline(settings, client.team)
         request_id = await client.send(request)
         if given.detach:
             if given.json:

@@ -18,7 +18,7 @@ from muster_protocol.sender import Sender
 
 
 async def provision(given: Namespace, settings: Settings) -> int:
-    team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()))
+    team = load_team(find_team_file(given.team_file, settings.team_file, Path.cwd()))
     set_up_logging("provision", "", settings.log)
     url = nats_url(settings)
     bus = await Bus.connect(url, Sender("provision", instance_name(None)), timeout=given.wait, access=settings.access)

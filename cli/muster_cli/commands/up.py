@@ -50,7 +50,7 @@ class Up:
 
 async def up(given: Namespace, settings: Settings) -> int:
     began = time.monotonic()
-    team_file = find_team_file(given.team, settings.team_file, Path.cwd())
+    team_file = find_team_file(given.team_file, settings.team_file, Path.cwd())
     team = load_team(team_file)
     models = models_of(team, settings.model_env)  # a model that cannot be used is an error before anything starts
     with Lock(FOLDER, "muster up"):
@@ -72,7 +72,7 @@ async def up(given: Namespace, settings: Settings) -> int:
 
 def _worker(given: Namespace, settings: Settings, team_file: Path, url: str) -> WorkerProcess:
     slots = () if given.slots is None else ("--slots", str(given.slots))
-    arguments = ("--team", str(team_file.resolve()), *slots)
+    arguments = ("--team-file", str(team_file.resolve()), *slots)
     return WorkerProcess(secrets.token_hex(2), arguments, url, settings.grace_seconds)
 
 

@@ -60,7 +60,7 @@ class DemoEnvironment:
         await self.server.start()
         self.processes.url = self.server.url  # its port is known by now
         for name, arguments in self.services.items():
-            team = () if name == "coordinator" else ("--team", str(self._team_file))
+            team = () if name == "coordinator" else ("--team-file", str(self._team_file))
             self.processes.start(name, *arguments, *team, env=ENVIRONMENT)
         settings = Settings(nats_url=self.server.url, trace=self._trace)
         self._client = await connect(settings, self.team.team, is_traced=True)

@@ -135,7 +135,12 @@ def http_url(settings: Settings) -> str | None:
 
 
 def team_name(settings: Settings) -> str:
-    """The team of this folder's `muster up`, unless MUSTER_NATS_URL names a broker; else `default`."""
+    """The team that MUSTER_TEAM names, else that of this folder's `muster up`, else `default`.
+
+    Where MUSTER_NATS_URL names a broker, it is not this folder's.
+    """
+    if settings.team:
+        return settings.team
     address = _address_here(settings)
     return address.team if address else "default"
 

@@ -51,9 +51,10 @@ class Board:
 
     def seen(self, now: float) -> Seen:
         """What the events said beside the log; which tags are served is not known here."""
-        started = frozenset(
-            self.state.attempt_id(task_id, assignment.attempt) for task_id, assignment in self.assignments.items()
-        )
+        started = {
+            self.state.attempt_id(task_id, assignment.attempt): assignment.worker
+            for task_id, assignment in self.assignments.items()
+        }
         return Seen(now, started)
 
     def apply_entry(self, entry: Entry) -> News | None:

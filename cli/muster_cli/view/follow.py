@@ -1,26 +1,32 @@
 """Follows a request to its answer and shows it: progress on standard error, the answer on standard output."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import replace
+
+from rich.console import Console
 
 from muster_bus.background import supervised
+from muster_bus.buckets.workers import read_signs
+from muster_bus.process.command import Exit
 from muster_cli.exits import exit_of
 from muster_cli.view.board import Board
 from muster_cli.view.console import console, say_json
 from muster_cli.view.news import News, NewsKind
 from muster_cli.view.render import ending_of, sentence, show_answer
 from muster_cli.view.screen import Screen, screen_for, show_update
-from muster_cli.view.workers import live_tags
-from muster_client import Client
+from muster_client import Client, NoAnswer
+from muster_client.view import seen_with
 from muster_protocol.errors import BrokerAway
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus
 from muster_protocol.status import explain
+from muster_protocol.worker_signs import Signs
 
 SILENCE_SECONDS = 5.0  # without news for this long, show what is being waited for
+LOOK_SECONDS = 2.0  # between two looks while nothing happens: a worker may die meanwhile
 
 
 async def follow(client: Client, request_id: str, *, is_json: bool, jaeger_url: str | None) -> int:
@@ -29,10 +35,14 @@ async def follow(client: Client, request_id: str, *, is_json: bool, jaeger_url: 
     board = Board(RequestState(request_id))
     errors.print(f"request {request_id}", style="dim")
     try:
-        answer = await watched(client, board, screen_for(errors, board))
+        answer = await client.in_time(request_id, watched(client, board, screen_for(errors, board)))
+    except NoAnswer as late:
+        _show_late(errors, request_id, late.missing)
+        return Exit.NO_ANSWER
     except (asyncio.CancelledError, BrokerAway):
         errors.print(
-            f"the request goes on: `muster status {request_id}` shows it, `muster cancel {request_id}` ends it"
+            f"the request goes on: `muster status {request_id}` shows it, `muster wait {request_id}` follows it, "
+            f"`muster cancel {request_id}` ends it"
         )
         raise
     if is_json:
@@ -43,6 +53,13 @@ async def follow(client: Client, request_id: str, *, is_json: bool, jaeger_url: 
     if answer.status is not AnswerStatus.DONE:
         errors.print(sentence(explain(board.state, board.seen(client.bus.clock.now()))), soft_wrap=True)
     return exit_of(answer.status)
+
+
+def _show_late(out: Console, request_id: str, missing: str) -> None:
+    out.print(f"no answer in time: {missing}", style="red", soft_wrap=True)
+    again = f"`muster wait {request_id}` waits on, `muster cancel {request_id}` ends it"
+    way_out = f"the request goes on as soon as `muster up` or a service is there: {again}"
+    out.print(way_out, soft_wrap=True)
 
 
 async def watched(
@@ -65,25 +82,33 @@ async def watched(
 async def _hint(client: Client, board: Board, screen: Screen) -> None:
     """While nothing happens, show what is being waited for."""
     shown = ""
-    began = time.monotonic()
+    signs: Signs | None = None
+    began = last_news_at = time.monotonic()
+    before = board.state.last_sequence
     while True:
-        before = board.state.last_sequence
-        await asyncio.sleep(SILENCE_SECONDS)
+        await asyncio.sleep(LOOK_SECONDS)
         if board.state.last_sequence != before:
+            before, last_news_at = board.state.last_sequence, time.monotonic()
+        if time.monotonic() - last_news_at < SILENCE_SECONDS:
             continue
-        why = await _waited_for(client, board)
-        if why is not None and why != shown:
+        why, signs = await _waited_for(client, board, signs)
+        if why is not None and _without_numbers(why) != shown:  # a countdown is shown once
             screen.show(News(NewsKind.WAITING, why), time.monotonic() - began)
-            shown = why
+            shown = _without_numbers(why)
 
 
-async def _waited_for(client: Client, board: Board) -> str | None:
-    """What a stalled request waits for."""
+async def _waited_for(client: Client, board: Board, before: Signs | None) -> tuple[str | None, Signs | None]:
+    """What a stalled request waits for, and what the registry said when it was looked at, `before` and now."""
     if not client.bus.connected.is_set():
-        return "waiting: the broker is away; the request is kept and goes on when it is back"
+        return "waiting: the broker is away; the request is kept and goes on when it is back", before
     try:
-        tags = await live_tags(client.bus)
+        signs = (await read_signs(client.bus)).after(before)
+        seen = await seen_with(client.bus, board.state, board.seen(client.bus.clock.now()), signs)
     except BrokerAway as error:
-        return f"waiting: {error}"
-    standing = explain(board.state, replace(board.seen(client.bus.clock.now()), live_tags=tags))
-    return str(standing) if standing.is_stalled else None
+        return f"waiting: {error}", before
+    standing = explain(board.state, seen)
+    return str(standing) if standing.is_stalled else None, signs
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"\d+", "N", text)

@@ -1,15 +1,18 @@
 """What `muster up` prints when it is up."""
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.text import Text
 
 from muster_agent.models.choose import choose_model
 from muster_agent.team.schema import ModelRole, Team
 from muster_cli.local.folder import Address, command
+from muster_cli.local.suggestions import suggestion
 from muster_cli.view.printing.terminal import styled
 
 WELCOME = """\
@@ -22,12 +25,12 @@ WELCOME = """\
 
 Ask it something, from another terminal in this folder:
 
-  {muster} ask "Compare AWS, Azure and Google Cloud"
+  {ask}
 
 or from anywhere:
 
-  nats -s {nats} pub requests.{team} '{{"text": "Compare AWS and Azure"}}'
-  curl -s {http}/v1/requests -H 'content-type: application/json' -d '{body}'
+  nats -s {nats} pub requests.{team} {body}
+  curl -s {http}/v1/requests -H 'content-type: application/json' -d {body_with_team}
 
 Ctrl-C stops it; what was asked is kept in {folder}.
 """
@@ -46,10 +49,11 @@ class Welcome:
 
 
 def welcome_text(welcome: Welcome, seconds: float) -> Text:
-    team = welcome.team.team
+    team, suggested = welcome.team.team, suggestion(welcome.team)
+    fields = suggested.fields
     return styled(
         WELCOME,
-        muster=command(),
+        ask=suggested.line(command()),
         seconds=f"{seconds:.1f}",
         team=team,
         roles=", ".join(role.name for role in welcome.team.roles),
@@ -59,8 +63,14 @@ def welcome_text(welcome: Welcome, seconds: float) -> Text:
         http_note=welcome.http_note,
         folder=str(welcome.folder),
         model="; ".join(welcome.models) or "as the team file says",
-        body=json.dumps({"text": "Compare AWS and Azure"} | ({} if team == "default" else {"team": team})),
+        body=_argument(fields),
+        body_with_team=_argument(fields if team == "default" else {**fields, "team": team}),
     )
+
+
+def _argument(fields: Mapping[str, Any]) -> str:
+    """JSON as one argument of a command line."""
+    return shlex.quote(json.dumps(fields, ensure_ascii=False))
 
 
 def models_of(team: Team, env: Mapping[str, str]) -> tuple[str, ...]:

@@ -8,7 +8,3 @@ from muster_protocol.worker_card import WorkerCard
 
 async def live_workers(bus: Bus) -> list[WorkerCard]:
     return [card.model_copy(update={"name": name_of(card.name)}) for card in await workers.live_workers(bus)]
-
-
-async def live_tags(bus: Bus) -> set[str]:
-    return {tag for worker in await live_workers(bus) for tag in worker.tags}

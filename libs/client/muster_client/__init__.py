@@ -2,5 +2,6 @@
 
 from muster_client.client import Client
 from muster_client.follow import LiveEvent, Update
+from muster_client.overdue import NoAnswer
 
-__all__ = ["Client", "LiveEvent", "Update"]
+__all__ = ["Client", "LiveEvent", "NoAnswer", "Update"]

@@ -7,10 +7,10 @@ import os
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from muster_bus.bodies import MAX_INLINE, reference_of
 from muster_bus.broker import queues
@@ -21,6 +21,7 @@ from muster_bus.publish import NoStream
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import OFF, Tracing, application_tracer
 from muster_client.follow import Following, Update
+from muster_client.overdue import Expected, in_time
 from muster_client.timeline import Timeline
 from muster_client.timeline.read import read_timeline
 from muster_client.view import RequestView, view
@@ -30,10 +31,12 @@ from muster_protocol.errors import BrokerAway, Invalid, Misconfigured
 from muster_protocol.fields import check_spelling, check_supported
 from muster_protocol.fold import Entry, RequestState, apply, fold
 from muster_protocol.messages import Answer, Budget, Cancel, Request, Result, Taken
+from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
 from muster_protocol.plan import MapOver, Plan
 from muster_protocol.sender import Origin, Sender
 
 log = logging.getLogger("muster.client")
+T = TypeVar("T")
 
 CONNECT_SECONDS = 3.0  # somebody may be sitting in front of it
 GIVE_UP_AFTER_SECONDS = 30.0  # a broker that restarts is back within seconds, a cluster elects within ten
@@ -60,8 +63,11 @@ class Client:
     def __init__(self, bus: Bus, *, team: str = "default") -> None:
         self.bus = bus
         self.team = team
+        self.usual_deadline_seconds = DEFAULT_DEADLINE_SECONDS  # of requests that name none, until the log says it
         self._longest_deadline: float | None = None
-        self._sent: OrderedDict[str, None] = OrderedDict()  # known to be kept: no need to look for them in the queue
+        self._sent: OrderedDict[str, float] = (
+            OrderedDict()
+        )  # known to be kept, each with its deadline as far as we know
 
     @classmethod
     async def connect(
@@ -110,7 +116,7 @@ class Client:
         }
         with self.bus.tracing.publishing(names.publish_name(subject), attributes, request_id):
             await self._store(request, request_id, team)
-        self._remember(request_id)
+        self._remember(request_id, self.bus.clock.now() + (request.deadline_seconds or self.usual_deadline_seconds))
         return request_id
 
     async def updates(self, request_id: str) -> AsyncGenerator[Update]:
@@ -142,12 +148,24 @@ class Client:
                     return
 
     async def answer(self, request_id: str, timeout: float | None = None) -> Answer:
-        """Wait for the answer; TimeoutError after `timeout` seconds, Invalid when no such request is known."""
+        """Wait for the answer: `timeout` seconds, else until some seconds after the request's deadline.
+
+        Raises TimeoutError, without a timeout of its own NoAnswer, which says what is missing; the request goes on.
+        Raises Invalid when no such request is known.
+        """
+        request_id = subjects.as_id(request_id)
+        if timeout is None:
+            return await self.in_time(request_id, self._answer(request_id))
         try:
             async with asyncio.timeout(timeout):
-                return await self._answer(subjects.as_id(request_id))
+                return await self._answer(request_id)
         except TimeoutError:
             raise TimeoutError(f"no answer to {request_id} within {timeout:g} s") from None
+
+    async def in_time(self, request_id: str, work: Coroutine[object, object, T]) -> T:
+        """What some work gives that waits for an answer; NoAnswer when that is overdue."""
+        known = self._sent.get(request_id)
+        return await in_time(work, Expected(self.bus, request_id, self.usual_deadline_seconds, self.team, known))
 
     async def state(self, request_id: str) -> RequestState:
         """What the log says now."""
@@ -192,8 +210,8 @@ class Client:
                     return state.answer
         raise BrokerAway("the connection is closed")
 
-    def _remember(self, request_id: str) -> None:
-        self._sent[request_id] = None
+    def _remember(self, request_id: str, deadline: float) -> None:
+        self._sent[request_id] = deadline
         if len(self._sent) > MAX_REMEMBERED:
             self._sent.popitem(last=False)
 

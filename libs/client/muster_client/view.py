@@ -4,20 +4,23 @@ The API and the command line both show what this returns, so they cannot differ.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from muster_bus.broker.queues import LOOK_UP_SECONDS, ack_wait_of, task_queue
 from muster_bus.buckets.conflicts import count_of_request
-from muster_bus.buckets.workers import live_workers
+from muster_bus.buckets.workers import read_signs
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
 from muster_bus.receive import open_live
 from muster_protocol import subjects
 from muster_protocol.attempt_id import AttemptId
-from muster_protocol.errors import Invalid
-from muster_protocol.fold import RequestState, TaskState, fold
+from muster_protocol.errors import Invalid, MusterError
+from muster_protocol.fold import RequestState, TaskPhase, TaskState, fold
 from muster_protocol.messages import HandedBack, Started
 from muster_protocol.status import Seen, Standing, explain, explain_task
+from muster_protocol.worker_signs import Signs
 
 _STARTS: dict[str, type[Started] | type[HandedBack]] = {Started.kind: Started, HandedBack.kind: HandedBack}
 
@@ -79,27 +82,39 @@ async def view(bus: Bus, request_id: str) -> RequestView:
 
 async def views(bus: Bus, request_ids: Iterable[str]) -> list[RequestView]:
     """How some requests stand; each costs reading its log."""
-    tags = {tag for worker in await live_workers(bus) for tag in worker.tags}
+    signs = await read_signs(bus)
     found: list[RequestView] = []
     for request_id in request_ids:
         state = fold(request_id, await read_log(bus, request_id, from_leader=True))
-        started = (
-            await _started(bus, request_id) if state.in_flight and state.answer is None else frozenset[AttemptId]()
-        )
-        found.append(RequestView(state, Seen(bus.clock.now(), started, tags)))
+        is_working = state.in_flight and state.answer is None
+        started = await _started(bus, request_id) if is_working else dict[AttemptId, str]()
+        found.append(RequestView(state, await seen_with(bus, state, Seen(bus.clock.now(), started), signs)))
     return found
 
 
-async def _started(bus: Bus, request_id: str) -> frozenset[AttemptId]:
-    """The attempts that a worker says it has started and not handed back."""
-    started: set[AttemptId] = set()
+async def seen_with(bus: Bus, state: RequestState, seen: Seen, signs: Signs) -> Seen:
+    """What was seen, with what the registry says; how long a lost task waits is looked up where one is lost."""
+    tags = {tag for card in signs.cards.values() for tag in card.tags}
+    for task in state.tasks.values() if seen.started else ():
+        worker = seen.started.get(state.attempt_id(task.spec.id, len(task.attempts)))
+        if task.phase is TaskPhase.RESERVED and worker is not None and worker not in signs.cards and task.spec.tag:
+            with suppress(MusterError):  # then the sentence does not say how long
+                wait = await ack_wait_of(bus, task_queue([task.spec.tag]), LOOK_UP_SECONDS)
+                signs = replace(signs, ack_wait_seconds=wait)
+            break
+    return replace(seen, live_tags=tags, signs=signs)
+
+
+async def _started(bus: Bus, request_id: str) -> dict[AttemptId, str]:
+    """The attempts that a worker says it has started and not handed back, and which worker it was."""
+    started: dict[AttemptId, str] = {}
     for raw in await bus.read(subjects.events(request_id)):
         try:
             event = open_live(raw, _STARTS).body
         except Invalid:
             continue  # another kind of event, or one that the coordinator reports
         if isinstance(event, Started):
-            started.add(event.attempt_id)
+            started[event.attempt_id] = event.worker
         else:
-            started.discard(event.attempt_id)
-    return frozenset(started)
+            started.pop(event.attempt_id, None)
+    return started

@@ -29,3 +29,18 @@ class Origin(NamedTuple):
     term: int | None = None  # of the owner who writes a log entry
     team: str = ""  # that a request is for
     nonce: str = ""  # where an id is to be unique to one write
+
+
+def shown_name(service: str, instance: str) -> str:
+    """The one name under which people meet a service, in logs, answers and lists: `worker-d3f0`."""
+    return f"{service}-{instance}"
+
+
+def name_of_sender(text: str) -> str:
+    """The same, of what a header names: `worker/d3f0/search` is `worker-d3f0`."""
+    return shown_name(*text.split("/")[:2]) if "/" in text else text
+
+
+def worker_name(instance: str) -> str:
+    """The same, of a worker."""
+    return shown_name("worker", instance)

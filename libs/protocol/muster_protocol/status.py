@@ -4,7 +4,7 @@ The words are in `status_words.py`; which of them applies is computed here.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from muster_protocol.attempt_id import AttemptId
@@ -12,7 +12,9 @@ from muster_protocol.counted import counted
 from muster_protocol.fold.state import RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Answer, AnswerStatus, Failure
 from muster_protocol.plan import TaskSpec
+from muster_protocol.sender import shown_name
 from muster_protocol.status_words import RequestStatus, TaskStatus, open_status
+from muster_protocol.worker_signs import Signs
 
 NAMES = 3  # tasks that are named before the rest is counted
 MAX_REASON = 200  # characters of a reason: it is read on one line
@@ -32,11 +34,12 @@ _STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the log does not say: the time, whose start was seen, and which tags live workers serve (None: unknown)."""
+    """What the log does not say: the time, whose start was seen, which tags live workers serve (None: unknown)."""
 
     now: float
-    started: Collection[AttemptId] = field(default_factory=frozenset[AttemptId])
+    started: Mapping[AttemptId, str] = field(default_factory=dict[AttemptId, str])  # and which worker it was
     live_tags: Collection[str] | None = None
+    signs: Signs | None = None  # of the workers; None: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +69,11 @@ def explain(state: RequestState, seen: Seen) -> Standing:
     status = _open_status(state)
     if state.deadline is not None and seen.now > state.deadline:
         late = seen.now - state.deadline
-        return Standing(status, f"its deadline passed {late:.0f} s ago and {_owner(state)} has not answered it", True)
-    unserved = _unserved(state, seen) if status is RequestStatus.RUNNING else None
-    is_stalled = status is RequestStatus.QUEUED or unserved is not None
-    return Standing(status, unserved or _open_reason(state, status, seen), is_stalled)
+        who = f"{_owner(state)} has not answered it" if state.owner else "no supervisor has it"
+        return Standing(status, f"its deadline passed {late:.0f} s ago and {who}", True)
+    lacking = _unwell(state, seen) or _unserved(state, seen) if status is RequestStatus.RUNNING else None
+    is_stalled = status is RequestStatus.QUEUED or lacking is not None
+    return Standing(status, lacking or _open_reason(state, status, seen), is_stalled)
 
 
 def explain_task(state: RequestState, task: TaskState, seen: Seen) -> TaskStanding:
@@ -85,7 +89,7 @@ def explain_task(state: RequestState, task: TaskState, seen: Seen) -> TaskStandi
 def _task_reason(state: RequestState, task: TaskState, seen: Seen) -> str:
     if task.phase is TaskPhase.WAITING:
         missing = [name for name in task.spec.dependencies if state.tasks[name].phase is not TaskPhase.DONE]
-        return f"for {_few(missing)}"
+        return f"for {few(missing)}"
     if task.phase is TaskPhase.READY:
         return "to be dispatched when there is room and budget"
     if task.phase is TaskPhase.DONE:
@@ -149,11 +153,14 @@ def _dispatched(state: RequestState, task: TaskState, seen: Seen) -> TaskStandin
     number = len(task.attempts)
     again = f", attempt {number}" if number > 1 else ""
     if state.attempt_id(task.spec.id, number) in seen.started:
-        return TaskStanding(TaskStatus.RUNNING, f"a worker has started it{again}")
+        trouble = _trouble(state, task, seen)
+        return TaskStanding(TaskStatus.RUNNING, f"{trouble or 'a worker has started it'}{again}")
     tag = None if seen.live_tags is None else unserved_tag(task.spec, seen.live_tags)
     if tag is not None:
         return TaskStanding(TaskStatus.QUEUED, f"no live worker serves the tag '{tag}'{again}")
-    return TaskStanding(TaskStatus.QUEUED, f"dispatched, no worker has said that it started{again}")
+    silent = _trouble(state, task, seen)
+    reason = f"no worker has said that it started; {silent}" if silent else "no worker has said that it started"
+    return TaskStanding(TaskStatus.QUEUED, f"dispatched, {reason}{again}")
 
 
 def _ending(state: RequestState, answer: Answer) -> str:
@@ -169,11 +176,11 @@ def _ending(state: RequestState, answer: Answer) -> str:
 def _cause(state: RequestState, answer: Answer) -> str:
     failed = [_failure(task) for task in state.tasks.values() if task.phase is TaskPhase.FAILED]
     if failed:
-        return _few(failed)
+        return few(failed)
     unfinished = [task_id for task_id, task in state.tasks.items() if task.phase is not TaskPhase.DONE]
     if unfinished:
         ended = _short(answer.reason) if answer.reason else "it ended"
-        return f"{ended} before {_few(unfinished)} {'was' if len(unfinished) == 1 else 'were'} done"
+        return f"{ended} before {few(unfinished)} {'was' if len(unfinished) == 1 else 'were'} done"
     return _short(answer.gaps[0] if answer.gaps else answer.text)
 
 
@@ -187,6 +194,27 @@ def _by_whom(state: RequestState) -> str:
     if state.cancelled is None:
         return "by somebody"
     return f"by {state.cancelled.by}" + (f": {_short(state.cancelled.reason)}" if state.cancelled.reason else "")
+
+
+def _unwell(state: RequestState, seen: Seen) -> str | None:
+    """The first task whose worker is gone or silent, and when it is tried again."""
+    for task_id, task in state.tasks.items():
+        trouble = _trouble(state, task, seen) if task.phase is TaskPhase.RESERVED else None
+        if trouble is not None:
+            tag = None if seen.live_tags is None else unserved_tag(task.spec, seen.live_tags)
+            return f"{task_id}: {trouble}" + ("" if tag is None else f"; no live worker serves the tag '{tag}'")
+    return None
+
+
+def _trouble(state: RequestState, task: TaskState, seen: Seen) -> str | None:
+    """What is wrong with the worker of a dispatched task; before its start is seen, with one that may have it."""
+    if seen.signs is None:
+        return None
+    worker = seen.started.get(state.attempt_id(task.spec.id, len(task.attempts)))
+    if worker is not None:
+        return seen.signs.trouble(worker)
+    silent = seen.signs.silent_for(task.spec.tag)
+    return seen.signs.trouble(silent[0].name) if silent else None
 
 
 def _unserved(state: RequestState, seen: Seen) -> str | None:
@@ -208,7 +236,7 @@ def _progress(state: RequestState, seen: Seen) -> str:
         by_status: dict[TaskStatus, list[str]] = {}
         for task in dispatched:
             by_status.setdefault(_dispatched(state, task, seen).status, []).append(task.spec.id)
-        parts = [f"{_few(names)} {status.value}" for status, names in by_status.items()]
+        parts = [f"{few(names)} {status.value}" for status, names in by_status.items()]
         return f"{so_far}, {', '.join(parts)}"
     for task_id, task in state.tasks.items():
         if task.phase in (TaskPhase.DELAYED, TaskPhase.AWAITING_RETRY):
@@ -218,10 +246,11 @@ def _progress(state: RequestState, seen: Seen) -> str:
 
 
 def _owner(state: RequestState) -> str:
-    return f"supervisor-{state.owner}" if state.owner else "nobody"
+    return shown_name("supervisor", state.owner) if state.owner else "nobody"
 
 
-def _few(names: list[str]) -> str:
+def few(names: list[str]) -> str:
+    """The first names, and how many more there are."""
     if len(names) <= NAMES:
         return ", ".join(names)
     return f"{', '.join(names[:NAMES])} and {len(names) - NAMES} more"

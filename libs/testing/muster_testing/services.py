@@ -119,7 +119,7 @@ class Services:
 
     def _options(self, service: str, options: tuple[str, ...]) -> tuple[str, ...]:
         if service != "coordinator":
-            return ("--team", str(self.team_file), *options)
+            return ("--team-file", str(self.team_file), *options)
         return options if "--port" in options else ("--port", str(free_port()), *options)
 
     def _is_ready(self, instance: str) -> bool:

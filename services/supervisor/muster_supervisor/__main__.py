@@ -37,7 +37,7 @@ async def serve(given: Namespace, settings: "Settings") -> int:
     from muster_bus.process.service import run_service
 
     set_up_logging("supervisor", given.name or "", settings.log)  # for a team file that cannot be read
-    team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()))
+    team = load_team(find_team_file(given.team_file, settings.team_file, Path.cwd()))
     show = logging.getLogger("muster.service").info
 
     def make(bus: "Bus") -> "Supervisor":

@@ -16,6 +16,7 @@ from muster_protocol import subjects
 from muster_supervisor.intake import Intake
 from muster_supervisor.leftovers import Leftovers
 from muster_supervisor.owner import Resources
+from muster_supervisor.silent_workers import WorkerWatch
 from muster_supervisor.taking.notes import note_returned
 
 log = logging.getLogger("muster.supervisor")
@@ -34,6 +35,7 @@ class Supervisor:
         self._pull: Pull | None = None
         self._intake: Intake | None = None
         self._sweeping: asyncio.Task[None] | None = None
+        self._watch: WorkerWatch | None = None
 
     @property
     def last_turn_at(self) -> float:
@@ -54,12 +56,16 @@ class Supervisor:
         self._pull = Pull(self.bus, queue, STARTING, lease_seconds, intake.take, returned)
         await self._pull.start()
         self._sweeping = supervised(Leftovers(self.bus, lease_seconds).sweep(), "settling tasks that nobody waits for")
+        self._watch = WorkerWatch(self.bus, self._team, lambda: [run.owner.state for run in intake.runs.values()])
+        self._watch.start()
         log.info("ready: team %s, model %s", team, self._model.name)
 
     async def stop(self, grace_seconds: float) -> None:
         """Hand every request back at its next step; cancel steps that take longer than half the grace time."""
         if self._pull is None or self._intake is None:
             return
+        if self._watch is not None:
+            self._watch.stop()
         runs = self._intake.runs
         if self._sweeping is not None:
             self._sweeping.cancel()

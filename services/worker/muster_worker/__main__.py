@@ -39,7 +39,7 @@ async def serve(given: Namespace, settings: "Settings") -> int:
     from muster_worker.worker import Worker
 
     set_up_logging("worker", given.name or "", settings.log)  # for a team file that cannot be read
-    team = load_team(find_team_file(given.team, settings.team_file, Path.cwd()), role_code(given.role))
+    team = load_team(find_team_file(given.team_file, settings.team_file, Path.cwd()), role_code(given.role))
     roles = given.role or [role.name for role in team.roles]
     slots = given.slots or sum(team.role(name).slots for name in roles)
     executor = Executor(team, settings.model_env, roles)  # what cannot be imported is an error before anything starts

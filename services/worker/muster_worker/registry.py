@@ -9,11 +9,10 @@ from muster_bus.buckets.kv import Bucket
 from muster_bus.buckets.workers import BUCKET
 from muster_bus.connection import Bus
 from muster_protocol.errors import MusterError
-from muster_protocol.worker_card import WorkerCard
+from muster_protocol.worker_card import BEAT_SECONDS, WorkerCard
 
 log = logging.getLogger("muster.worker")
 
-BEAT_SECONDS = 5.0  # the bucket drops a card after fifteen
 LEAVE_SECONDS = 1.0  # a card that could not be deleted expires a little later
 
 

@@ -20,7 +20,9 @@ def test_the_given_file_wins_then_the_named_one_then_the_folder_then_the_sample(
     assert find_team_file(None, None, tmp_path).parts[-3:] == ("examples", "cloud", "team.yaml")
 
 
-@pytest.mark.parametrize(("given", "named", "source"), [("x.yaml", None, "--team"), (None, "x", "MUSTER_TEAM")])
+@pytest.mark.parametrize(
+    ("given", "named", "source"), [("x.yaml", None, "--team-file"), (None, "x", "MUSTER_TEAM_FILE")]
+)
 def test_a_named_file_that_is_missing_is_an_error(tmp_path: Path, given: str | None, named: str | None, source: str):
     with pytest.raises(Invalid, match=f"{source}: there is no team file x"):
         find_team_file(given, named, tmp_path)
@@ -41,5 +43,5 @@ def test_the_sample_is_found_in_an_installed_package_without_importing_it(
 
 @pytest.mark.parametrize("package", ["not_installed_anywhere", "json"])
 def test_without_a_sample_the_error_says_what_to_do(package: str):
-    with pytest.raises(Invalid, match="--team: the sample team is not installed here; name a team file"):
+    with pytest.raises(Invalid, match="--team-file: the sample team is not installed here; name a team file"):
         sample_team_file(package)

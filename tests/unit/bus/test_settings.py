@@ -99,3 +99,20 @@ def test_settings_cannot_be_changed():
         setattr(settings, "http_port", 1)  # noqa: B010 - a plain assignment is refused by the type checker already
     with pytest.raises(TypeError):
         operator.setitem(cast("dict[str, str]", settings.model_env), "ANTHROPIC_API_KEY", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [("bogus", "'bogus'; known"), ("json,debg", "'debg'; did you mean 'debug'?")]
+)
+def test_an_unknown_word_for_the_log_is_refused_with_the_nearest(text: str, word: str):
+    with pytest.raises(Invalid, match=f"MUSTER_LOG: unknown word {re.escape(word)}"):
+        read_settings({"MUSTER_LOG": text})
+
+
+def test_a_team_is_named_and_its_file_is_something_else():
+    assert (read_settings({"MUSTER_TEAM": "shop"}).team, read_settings({"MUSTER_TEAM_FILE": "x.yaml"}).team_file) == (
+        "shop",
+        "x.yaml",
+    )
+    with pytest.raises(Invalid, match=r"'x\.yaml' is not a team's name; a team file is named by MUSTER_TEAM_FILE"):
+        read_settings({"MUSTER_TEAM": "x.yaml"})

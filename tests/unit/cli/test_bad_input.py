@@ -30,10 +30,10 @@ def test_bad_input_is_named(alone: Here):
         (["submit", "--request", "list.json"], "--request: list.json holds list, not a JSON object"),
         (["submit", "--plan", "team.yaml"], "--plan: team.yaml is not JSON"),
         (["submit", "--plan", "odd.json"], "plan.tasks.0.dependancies: no such field; did you mean 'dependencies'?"),
-        (["up", "--team", "broken.yaml"], "broken.yaml:2: roles.0.run (r): broken:x: cannot import 'broken': Syn"),
+        (["up", "--team-file", "broken.yaml"], "broken.yaml:2: roles.0.run (r): broken:x: cannot import 'broken': Syn"),
         (["submit", "--request", "poor.json", "--budget-tokens", "5"], "budget: "),
         (["ask", " "], "text is empty"),
-        (["up", "--team", "missing.yaml"], "--team: there is no team file missing.yaml"),
+        (["up", "--team-file", "missing.yaml"], "--team-file: there is no team file missing.yaml"),
         (["worker", "--role", "goood"], "no role 'goood'"),
     ):
         ran = alone.run(*words)
@@ -157,7 +157,7 @@ def test_check_says_all_mistakes_and_starts_nothing_and_the_services_say_the_sam
         ("supervisor", of_the_file),
         ("provision", of_the_file),
     ):
-        ran = alone.run(word, "--team", "bad.yaml")
+        ran = alone.run(word, "--team-file", "bad.yaml")
         assert ran.returncode == 2
         assert ran.stderr.replace(f"{alone.folder}/", "").splitlines()[-len(said) :] == said
     assert not (alone.folder / ".muster").exists()
@@ -166,7 +166,7 @@ def test_check_says_all_mistakes_and_starts_nothing_and_the_services_say_the_sam
 def test_check_says_that_a_team_file_is_fine(alone: Here):
     (alone.folder / "fine.yaml").write_text("team: t\nroles: [{name: r}]\n")
 
-    ran = alone.run("check", MUSTER_TEAM="fine.yaml")
+    ran = alone.run("check", MUSTER_TEAM_FILE="fine.yaml")
 
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.endswith("fine.yaml is fine: team t, roles r\n")

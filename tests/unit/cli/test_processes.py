@@ -51,7 +51,7 @@ def test_a_paused_child_can_be_stopped(tmp_path: Path):
 
 async def test_a_child_that_ends_at_its_start_shows_its_log(tmp_path: Path):
     processes = Processes(tmp_path, NOWHERE)
-    processes.start("one", "worker", "--team", "missing.yaml")
+    processes.start("one", "worker", "--team-file", "missing.yaml")
 
     with pytest.raises(Misconfigured, match=r"one ended at its start:\n.*there is no team file missing.yaml"):
         await processes.ready("one")

@@ -70,7 +70,9 @@ def test_both_set_the_same_variables(name: str):
     assert set(service(name)["environment"]) | {REPLICAS} == in_kubernetes | key
 
 
-@pytest.mark.parametrize("name", ["MUSTER_NATS_URL", "MUSTER_TEAM", "MUSTER_HTTP_HOST", "OTEL_EXPORTER_OTLP_ENDPOINT"])
+@pytest.mark.parametrize(
+    "name", ["MUSTER_NATS_URL", "MUSTER_TEAM_FILE", "MUSTER_HTTP_HOST", "OTEL_EXPORTER_OTLP_ENDPOINT"]
+)
 def test_both_use_the_same_addresses_and_paths(name: str):
     assert compose()["x-settings"][name] == {**settings("base"), **settings("components/jaeger")}[name]
 

@@ -86,8 +86,8 @@ def test_it_exposes_the_ports_that_the_services_listen_on():
 
 
 def test_the_team_file_that_the_services_read_is_in_the_image():
-    team = settings("base")["MUSTER_TEAM"]
+    team = settings("base")["MUSTER_TEAM_FILE"]
 
-    assert f"MUSTER_TEAM={team}" in DOCKERFILE
+    assert f"MUSTER_TEAM_FILE={team}" in DOCKERFILE
     assert "COPY examples /app/examples" in DOCKERFILE
     assert (ROOT / team.removeprefix("/app/")).is_file()

@@ -119,7 +119,7 @@ def test_a_done_request_says_how_long_it_took():
 
 def test_a_start_that_was_seen_makes_a_queued_task_a_running_one():
     state = Log().taken().planned(task("t1"), task("t2", after=("t1",))).reserved("t1").state()
-    started = Seen(NOW, started={state.attempt_id("t1", 1)}, live_tags=TAGS)
+    started = Seen(NOW, started={state.attempt_id("t1", 1): "w1"}, live_tags=TAGS)
 
     assert explain(state, started).reason == "0 of 2 tasks done, t1 running"
     assert explain_task(state, state.tasks["t1"], Seen(NOW)).status == "queued"

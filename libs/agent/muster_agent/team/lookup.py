@@ -10,8 +10,8 @@ SAMPLE_PACKAGE = "muster_cli"  # its wheel holds the sample; it is looked for, n
 
 
 def find_team_file(given: str | None, named: str | None, folder: Path) -> Path:
-    """The one given with --team, else the one named by MUSTER_TEAM, else team.yaml in the folder, else the sample."""
-    for name, source in ((given, "--team"), (named, "MUSTER_TEAM")):
+    """The one given with --team-file, else that of MUSTER_TEAM_FILE, else team.yaml in the folder, else the sample."""
+    for name, source in ((given, "--team-file"), (named, "MUSTER_TEAM_FILE")):
         if not name:
             continue
         if not (folder / name).is_file():
@@ -29,4 +29,4 @@ def sample_team_file(package: str = SAMPLE_PACKAGE) -> Path:
         for root in (Path(location), *Path(location).parents[:2]):
             if (root / SAMPLE).is_file():
                 return root / SAMPLE
-    raise Invalid("the sample team is not installed here; name a team file", "--team")
+    raise Invalid("the sample team is not installed here; name a team file", "--team-file")

@@ -21,6 +21,7 @@ from muster_agent.models.choose import check_model_name
 from muster_agent.models.port import MAX_TOKENS, MAX_TURNS, Price, RoleCard
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
+from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
 from muster_protocol.subjects import Tag, TeamName
 
 BUILT_IN_TOOLS = ("calculate", "query_database", "search_corpus", "format_document")
@@ -60,7 +61,7 @@ class Limits(Strict):
     """The limits for whatever neither the request nor the task sets."""
 
     in_flight: int = Field(default=32, ge=1)
-    deadline_seconds: float = Field(default=600, gt=0)
+    deadline_seconds: float = Field(default=DEFAULT_DEADLINE_SECONDS, gt=0)
     task_timeout_seconds: float = Field(default=300, gt=0)
     max_attempts: int = Field(default=3, ge=1, le=10)
     task_tokens: int | None = Field(default=None, ge=1)
@@ -124,6 +125,7 @@ class Team(Strict):
     team: TeamName
     supervisor: SupervisorSpec = SupervisorSpec()
     roles: tuple[_Role, ...] = Field(min_length=1)
+    examples: tuple[str, ...] = ()
     corpus: Path | None = None
     tables: Path | None = None
     limits: Limits = Limits()

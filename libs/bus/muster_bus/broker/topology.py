@@ -30,6 +30,7 @@ from muster_bus.broker.queues import (
 from muster_bus.connection import Bus
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Misconfigured
+from muster_protocol.worker_card import FORGOTTEN_SECONDS
 
 log = logging.getLogger("muster.bus")
 
@@ -69,7 +70,7 @@ def streams(provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str
         (config("EVENTS", subjects=[subjects.ALL_EVENTS], max_age=results_age), 4),
         (config("CONTROL", subjects=[subjects.ALL_CONTROL], max_age=results_age), 16),
         (config("ERRORS", subjects=[subjects.ERRORS], max_age=week), 16),
-        (config("KV_workers", subjects=["$KV.workers.>"], max_age=15.0, max_msgs_per_subject=1), 16),
+        (config("KV_workers", subjects=["$KV.workers.>"], max_age=FORGOTTEN_SECONDS, max_msgs_per_subject=1), 16),
         (config("KV_conflicts", subjects=["$KV.conflicts.>"], max_age=week, max_msgs_per_subject=1), 16),
         (config(f"OBJ_{BODIES}", subjects=[chunks, names], max_age=2 * results_age), 1),
     ]

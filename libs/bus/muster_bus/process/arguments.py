@@ -7,7 +7,9 @@ import argparse
 
 
 def add_team_file(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--team", metavar="FILE", help="default: MUSTER_TEAM, else ./team.yaml, else the sample team")
+    parser.add_argument(
+        "--team-file", metavar="FILE", help="default: MUSTER_TEAM_FILE, else ./team.yaml, else the sample team"
+    )
 
 
 def add_name(parser: argparse.ArgumentParser) -> None:

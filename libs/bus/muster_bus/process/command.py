@@ -24,6 +24,7 @@ class Exit(IntEnum):
     PARTIAL = 3
     CANCELLED = 4
     NO_BROKER = 5
+    NO_ANSWER = 6  # in time; the request goes on
     INTERRUPTED = 130  # as shells expect after Ctrl-C
 
 

@@ -21,6 +21,7 @@ DEFAULT_HTTP_HOST = "127.0.0.1"
 DEFAULT_HTTP_PORT = 8080
 DEFAULT_GRACE_SECONDS = 20.0
 _SECRET = re.compile(r"\w*(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?|CREDS|SEED)(_FILE)?", re.IGNORECASE)
+LOG_WORDS = ("text", "json", "debug", "quiet")
 _SECRET_FILES = frozenset({"MUSTER_NATS_CREDS", "MUSTER_NATS_NKEY"})  # files, though their names do not say so
 _PASSWORD = re.compile(r"://(?:[^/@:\s]*:)?([^/@\s]+)@")  # or a token, which stands alone
 _OTEL_HEADER = re.compile(r"=(?:\w+(?:\s|%20)+)?([^,\s]+)")  # `authorization=Bearer …`
@@ -55,6 +56,7 @@ class Settings:
     nats_url: str | None = field(default=None, repr=False)
     access: Access = ANYBODY
     team_file: str | None = None
+    team: str | None = None  # the name of the one that is asked
     log: LogSettings = LogSettings()
     http_host: str = DEFAULT_HTTP_HOST
     http_port: int = DEFAULT_HTTP_PORT
@@ -84,7 +86,8 @@ def read_settings(env: Mapping[str, str]) -> Settings:
     return Settings(
         nats_url=env.get("MUSTER_NATS_URL") or None,
         access=_access(env),
-        team_file=env.get("MUSTER_TEAM") or None,
+        team_file=env.get("MUSTER_TEAM_FILE") or None,
+        team=_team(env),
         log=_log(env.get("MUSTER_LOG", "")),
         http_host=env.get("MUSTER_HTTP_HOST") or DEFAULT_HTTP_HOST,
         http_port=_port(env, "MUSTER_HTTP_PORT") or DEFAULT_HTTP_PORT,
@@ -95,6 +98,17 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         model_env=_beginning_with("ANTHROPIC_", env),
         secrets=_secrets(env),
     )
+
+
+def _team(env: Mapping[str, str]) -> str | None:
+    name = env.get("MUSTER_TEAM")
+    if not name:
+        return None
+    from muster_protocol.subjects import is_id  # not above: pydantic would slow down `muster version`
+
+    if not is_id(name):
+        raise Invalid(f"{name!r} is not a team's name; a team file is named by MUSTER_TEAM_FILE", "MUSTER_TEAM")
+    return name
 
 
 def _access(env: Mapping[str, str]) -> Access:
@@ -139,7 +153,12 @@ def _in_file(path: Path) -> list[str]:
 
 
 def _log(text: str) -> LogSettings:
-    words = text.split(",")
+    words = [word.strip() for word in text.split(",")] if text else []
+    for word in words:
+        if word not in LOG_WORDS:
+            from muster_protocol.fields import nearest
+
+            raise Invalid(f"unknown word {word!r}{nearest(word, LOG_WORDS)}", "MUSTER_LOG")
     level = "debug" if "debug" in words else "warning" if "quiet" in words else "info"
     return LogSettings(is_json="json" in words, level=level)
 

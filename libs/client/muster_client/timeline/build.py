@@ -46,10 +46,9 @@ def timeline(
     inner = [_within(step, begin) for step in inner]
     last = max([notes.last_time, *(step.end or step.begin for step in inner)], default=begin)
     end = max(begin, last) if answer is not None else max(begin, last, now)
-    started = [
-        state.attempt_id(s.task, s.attempt) for s in inner if s.what is What.ATTEMPT and s.status is StepStatus.OPEN
-    ]
-    standing = explain(state, Seen(now, frozenset(started)))
+    running = [s for s in inner if s.what is What.ATTEMPT and s.status is StepStatus.OPEN]
+    started = {state.attempt_id(step.task, step.attempt): step.worker for step in running}
+    standing = explain(state, Seen(now, started))
     whole = _whole(notes, standing, begin)
     steps, path = marked(state, sorted(inner, key=_order), end)
     return Timeline(state, standing, begin, end, (whole, *steps), path, _totals(whole, steps, state, end))

@@ -9,6 +9,8 @@ from muster_protocol.messages.base import Message
 from muster_protocol.plan import Frozen, MapOver, Plan
 from muster_protocol.sender import Origin
 
+DEFAULT_DEADLINE_SECONDS = 600.0  # where neither the request nor the team file says one
+
 
 class Budget(Frozen):
     """The most that a request may spend, over all its workers."""

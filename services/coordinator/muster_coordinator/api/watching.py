@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 from muster_bus.buckets.conflicts import count_conflicts
 from muster_bus.buckets.workers import live_workers
 from muster_coordinator.queries import errors, listed
+from muster_protocol.status_words import RequestStatus
 
 if TYPE_CHECKING:
     from muster_coordinator.coordinator import Coordinator
@@ -18,10 +19,13 @@ def routes(coordinator: "Coordinator") -> APIRouter:
     observer = coordinator.observer
 
     @router.get("/v1/requests")
-    async def requests(limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> dict[str, Any]:
+    async def requests(
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100, status: RequestStatus | None = None
+    ) -> dict[str, Any]:
         await coordinator.refresh_waiting()
-        total = len(observer.overview.newest())
-        return {"requests": await listed(coordinator.client, observer.overview, limit), "total": total}
+        newest = observer.overview.newest()
+        total = len(newest) if status is None else sum(summary.status is status for summary in newest)
+        return {"requests": await listed(coordinator.client, observer.overview, limit, status), "total": total}
 
     @router.get("/v1/workers")
     async def listed_workers() -> dict[str, Any]:

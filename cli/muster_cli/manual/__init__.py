@@ -1,0 +1,1 @@
+"""What the command line says about itself: help, and completion for shells."""

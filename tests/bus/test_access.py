@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import socket
+import struct
 import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -16,8 +18,10 @@ from muster_bus.connection import Bus
 from muster_bus.process.settings import read_settings
 from muster_protocol.errors import BrokerAway, Invalid
 from muster_protocol.sender import Sender
+from muster_testing import until
 
 SENDER = Sender("tests", "one")
+REFUSAL = b'INFO {"max_payload": 1048576}\r\n-ERR \'Authorization Violation\'\r\n'
 SECRET = "s3cr3t-word"
 
 
@@ -67,6 +71,43 @@ async def test_user_and_password_come_from_files_and_a_refusal_is_named_without_
             assert "word" not in text.replace("PASSWORD", "")
         assert asyncio.get_running_loop().time() - began < 20, "a refusal is no reason to wait"
         assert await connects(server.url.replace("://", f"://ann:{SECRET}@"), Access())
+
+
+@asynccontextmanager
+async def resetting(*greetings: bytes) -> AsyncGenerator[tuple[str, list[int]]]:
+    """What a broker that refuses may look like: it says a line and resets the connection; the last greeting stays."""
+    accepted: list[int] = []
+
+    def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.append(len(accepted))
+        writer.write(greetings[min(accepted[-1], len(greetings) - 1)])
+        connection: socket.socket = writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    try:
+        yield f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}", accepted
+    finally:
+        server.close()
+
+
+async def test_a_refusal_is_named_although_a_reset_follows_it_at_once():
+    """asyncio's reader raises the reset, and the line of the refusal stays unread."""
+    async with resetting(REFUSAL) as (url, _):
+        with pytest.raises(BrokerAway, match="refuses these credentials: authorization violation"):
+            await Bus.connect(url, SENDER)
+
+
+async def test_a_reset_does_not_hide_the_refusal_before_it():
+    async with resetting(REFUSAL, b"") as (url, accepted):
+        bus = Bus.unconnected(url, SENDER)
+        opening = asyncio.create_task(bus.open())
+        await until(lambda: len(accepted) > 3, "it tries again")
+        opening.cancel()
+        await asyncio.wait({opening})
+        assert "authorization violation" in why_not(url, bus.last_error)
+        await bus.close()
 
 
 async def test_an_nkey_comes_from_a_file(tmp_path: Path):

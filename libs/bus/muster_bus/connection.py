@@ -34,6 +34,7 @@ RECONNECT_SECONDS = 0.1
 PING_SECONDS = 1.5  # the third is due after two that were not answered: within half a lease of ten seconds
 WAIT_SECONDS = 2.0  # services and broker often start at the same moment; then nobody need know
 STUCK_SECONDS = 30.0  # a try takes a few seconds
+ENDS_BADLY = (ConnectionResetError, BrokenPipeError)  # which follows a refusal, and says less
 PENDING_BYTES = 8 * 1024 * 1024  # what is buffered while the broker is away; more is refused
 
 __all__ = ["Bus", "Incoming"]
@@ -258,7 +259,8 @@ class Bus:
             self._refused.set()
             if not is_refusal(self.last_error):
                 log.warning("%s", why_not(self._url, error))
-        self.last_error = error
+        if not (is_refusal(self.last_error) and isinstance(error, ENDS_BADLY)):
+            self.last_error = error
 
     async def _on_disconnected(self) -> None:
         if self.connected.is_set():

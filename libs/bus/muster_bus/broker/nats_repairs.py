@@ -147,12 +147,21 @@ class RepairedClient(Client):
             if not self.is_connected:
                 raise ProtocolError("nats: the broker's first reply is not a pong")
             self._connected_at = time.monotonic()
-        except (OSError, NatsError, TimeoutError, asyncio.CancelledError):
+        except (OSError, NatsError, TimeoutError, asyncio.CancelledError) as error:
+            refusal = self._unread_refusal() if isinstance(error, OSError) else None
             self._leave()  # nats-py goes on to the next server and leaves this one open
+            if refusal is not None:
+                raise refusal from error
             raise
         except Exception as error:
             self._leave()
             raise ProtocolError(f"nats: the broker's greeting cannot be read: {error}") from error  # a known error
+
+    def _unread_refusal(self) -> NatsError | None:
+        """The error line before a reset: asyncio's reader raises the reset although it has the line."""
+        reader: asyncio.StreamReader | None = getattr(self._transport, "_io_reader", None)
+        _, found, rest = bytes(getattr(reader, "_buffer", b"")).decode(errors="replace").partition("-ERR ")
+        return NatsError(f"nats: {rest.splitlines()[0]}") if found and rest else None
 
     async def _attempt_reconnect(self) -> None:
         """nats-py's ends for ever at an error that it does not expect, and keeps the tasks of a try that failed."""

@@ -11,6 +11,7 @@ from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from muster_bus import receive
+from muster_bus.background import repeated
 from muster_bus.bodies import MAX_INLINE, Bodies
 from muster_bus.broker.access import ANYBODY, Access, check_address, is_refusal, shown, why_not
 from muster_bus.broker.nats_fast import FastClient, Incoming, Listener
@@ -33,6 +34,7 @@ log = logging.getLogger("muster.bus")
 RECONNECT_SECONDS = 0.1
 PING_SECONDS = 1.5  # the third is due after two that were not answered: within half a lease of ten seconds
 WAIT_SECONDS = 2.0  # services and broker often start at the same moment; then nobody need know
+WAIT_AGAIN_SECONDS = 60.0
 STUCK_SECONDS = 30.0  # a try takes a few seconds
 ENDS_BADLY = (ConnectionResetError, BrokenPipeError)  # which follows a refusal, and says less
 PENDING_BYTES = 8 * 1024 * 1024  # what is buffered while the broker is away; more is refused
@@ -55,6 +57,7 @@ class Bus:
         self.bodies = Bodies(nc)
         self.reports = Reports(self)
         self.last_error: Exception | None = None  # why there is no connection
+        self.lacking = ""  # what the service still waits for before it begins
         self._url, self._access = "", ANYBODY
         self._refused = asyncio.Event()
         self._on_reconnect: list[Callable[[], Awaitable[None]]] = []
@@ -83,15 +86,12 @@ class Bus:
         return bus
 
     async def open(self) -> None:
-        """Connect, however long the broker takes to come; it is said once that it is waited for, and why."""
+        """Connect, however long the broker takes to come; it is said now and then that it is waited for, and why."""
         if self.connected.is_set():
             return
         log.info("connecting to %s", shown(self._url))
-        waiting = asyncio.get_running_loop().call_later(WAIT_SECONDS, self._log_waiting)
-        try:
+        with repeated(self._log_waiting, WAIT_SECONDS, WAIT_AGAIN_SECONDS):
             await self.nc.connect(**self._options())
-        finally:
-            waiting.cancel()
         await self._start()
 
     async def _start(self) -> None:

@@ -2,10 +2,13 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from contextlib import AsyncExitStack
+from functools import partial
 
+from muster_bus.broker.queues import last_sequence, until_there
 from muster_bus.buckets.conflicts import follow_conflicts
 from muster_bus.buckets.workers import follow_workers
 from muster_bus.connection import Bus
@@ -71,6 +74,7 @@ class Coordinator:
     async def start(self) -> None:
         await self._http_server.open()  # first: its probes are asked while there is no broker
         await self.bus.open()
+        await until_there(self.bus, partial(last_sequence, self.bus, subjects.ALL_RESULTS), math.inf)
         for subscription in (
             await follow_all(self.bus, self.observer.on_live_entry),
             await self.bus.subscribe(subjects.ALL_EVENTS, self.observer.on_message),

@@ -1,14 +1,17 @@
 """`muster status`: what is going on, or how one request stands and why."""
 
+import asyncio
 import json
 import sys
 from argparse import Namespace
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from muster_bus.broker.storing import why_not_stored
 from muster_bus.buckets.conflicts import count_conflicts
 from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
@@ -41,19 +44,23 @@ class Overview:
     open: list[tuple[Open, Standing]]  # the newest
     ended: list[Ended]
     conflicts: int
+    trouble: str  # why the broker stores nothing, if so
 
 
 async def status(given: Namespace, settings: Settings) -> int:
     async with await connect(settings) as client:
         await check_provisioned(client, settings)
+        storing = asyncio.ensure_future(why_not_stored(client.bus))  # it takes seconds where it is not
         if given.id is not None:
             await _show_one(client, given.id, is_json=given.json)
         else:
-            overview = await _overview(client, http_url(settings))
+            overview = await _overview(client, http_url(settings), storing)
             if given.json:
                 _write(_overview_document(overview))
             else:
                 _show_overview(console(), overview)
+        if (trouble := await storing) and not given.json:
+            console().print(trouble, style="red", markup=False, highlight=False, soft_wrap=True)
     return Exit.DONE
 
 
@@ -91,14 +98,14 @@ async def _show_one(client: Client, name: str, *, is_json: bool) -> None:
     out.print(str(view.standing), markup=False, highlight=False, soft_wrap=True)
 
 
-async def _overview(client: Client, coordinator_url: str | None) -> Overview:
+async def _overview(client: Client, coordinator_url: str | None, storing: Awaitable[str]) -> Overview:
     now = client.bus.clock.now()
     workers = await live_workers(client.bus)
     count, newest = await open_requests(client.bus, MAX_SHOWN)
     found = await views(client.bus, [request.id for request in newest])
     rows = [(request, view.standing) for request, view in zip(newest, found, strict=True)]
     ended = await ended_requests(coordinator_url, MAX_SHOWN)
-    return Overview(now, workers, count, rows, ended, await _conflict_count(client))
+    return Overview(now, workers, count, rows, ended, await _conflict_count(client), await storing)
 
 
 async def _conflict_count(client: Client) -> int:
@@ -126,6 +133,7 @@ def _overview_document(overview: Overview) -> dict[str, Any]:
         "ended": [request.model_dump(mode="json") for request in overview.ended],
         "workers": [worker.model_dump(mode="json") for worker in overview.workers],
         "conflicts": overview.conflicts,
+        "trouble": overview.trouble,
     }
 
 

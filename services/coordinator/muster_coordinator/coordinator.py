@@ -8,7 +8,9 @@ from collections import deque
 from contextlib import AsyncExitStack
 from functools import partial
 
+from muster_bus.background import supervised
 from muster_bus.broker.queues import last_sequence, until_there
+from muster_bus.broker.storing import keep_asking
 from muster_bus.buckets.conflicts import follow_conflicts
 from muster_bus.buckets.workers import follow_workers
 from muster_bus.connection import Bus
@@ -86,6 +88,8 @@ class Coordinator:
         self.bus.on_reconnect(self._on_reconnect)
         self._following.callback(self.bus.forget_reconnect, self._on_reconnect)
         await self.bus.flush()
+        storing = supervised(keep_asking(self.bus), "asking whether the broker stores")
+        self._following.callback(storing.cancel)
         self._loop = asyncio.get_running_loop().create_task(self._run())
         log.info("ready: %s", self.address)
 

@@ -1,4 +1,4 @@
-"""A broker that is there and has no JetStream yet is waited for: services stay alive and unready, an init step goes on."""
+"""A broker that has no JetStream yet is waited for: services stay alive and unready, and an init step goes on."""
 
 import asyncio
 import sys

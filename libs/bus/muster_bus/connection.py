@@ -13,7 +13,7 @@ from nats.errors import Error as NatsError
 from muster_bus import receive
 from muster_bus.background import repeated
 from muster_bus.bodies import MAX_INLINE, Bodies
-from muster_bus.broker.access import ANYBODY, Access, check_address, is_refusal, shown, why_not
+from muster_bus.broker.access import ANYBODY, ENDS_BADLY, Access, check_address, is_refusal, shown, why_not
 from muster_bus.broker.nats_fast import FastClient, Incoming, Listener
 from muster_bus.broker.nats_repairs import connect_within
 from muster_bus.clock import BrokerClock
@@ -32,11 +32,10 @@ from muster_protocol.sender import Origin, Sender
 log = logging.getLogger("muster.bus")
 
 RECONNECT_SECONDS = 0.1
-PING_SECONDS = 1.5  # the third is due after two that were not answered: within half a lease of ten seconds
+PING_SECONDS = 1.25  # until a lease is known: that of the default, ten seconds
 WAIT_SECONDS = 2.0  # services and broker often start at the same moment; then nobody need know
 WAIT_AGAIN_SECONDS = 60.0
 STUCK_SECONDS = 30.0  # a try takes a few seconds
-ENDS_BADLY = (ConnectionResetError, BrokenPipeError)  # which follows a refusal, and says less
 PENDING_BYTES = 8 * 1024 * 1024  # what is buffered while the broker is away; more is refused
 
 __all__ = ["Bus", "Incoming"]
@@ -202,6 +201,10 @@ class Bus:
     async def subscribe(self, subject: str, listener: Listener) -> Subscription:
         """Call the listener with each message on a subject. It returns at once; what has to wait is left to a loop."""
         return await self.nc.listen(subject, listener)
+
+    async def watch(self, subject: str, listener: Listener) -> Subscription:
+        """The same for `<prefix>.*`; if its subscription gets lost on the wire, the connection is replaced."""
+        return await self.nc.watch(subject, listener)
 
     async def unsubscribe(self, subscription: Subscription) -> None:
         """Listen no more; on a connection that is gone there is nothing to do."""

@@ -25,7 +25,7 @@ PAUSE_SECONDS = 0.1  # between two tries
 MAX_IN_FLIGHT = 512
 LATE_SECONDS = 5.0  # what waits longer than an acknowledgement or two is worth a line …
 MISSED_SECONDS = 5.0  # what still waits is missed every two seconds
-ECHO_SECONDS = 3.0  # an echo goes with the next ping
+ECHO_SECONDS = 3.0  # an echo takes a millisecond, also where the machine is busy
 QUIET_SECONDS = 30.0  # … and one line says it for all that wait
 
 NOT_STORING = "the broker answers but stores nothing; its disk is probably full: make room there and restart it"

@@ -79,8 +79,8 @@ class Coordinator:
         await until_there(self.bus, partial(last_sequence, self.bus, subjects.ALL_RESULTS), math.inf)
         for subscription in (
             await follow_all(self.bus, self.observer.on_live_entry),
-            await self.bus.subscribe(subjects.ALL_EVENTS, self.observer.on_message),
-            await self.bus.subscribe(subjects.ALL_CONTROL, self.observer.on_message),
+            await self.bus.watch(subjects.ALL_EVENTS, self.observer.on_message),
+            await self.bus.watch(subjects.ALL_CONTROL, self.observer.on_message),
             await follow_workers(self.bus, self._on_worker_card),
             await follow_conflicts(self.bus, self._on_conflict),
         ):

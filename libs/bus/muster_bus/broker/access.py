@@ -11,6 +11,7 @@ from muster_protocol.errors import Invalid
 
 SCHEMES = ("nats", "tls", "ws", "wss")
 CREDENTIALS = "MUSTER_NATS_CREDS, MUSTER_NATS_NKEY, or MUSTER_NATS_USER_FILE and MUSTER_NATS_PASSWORD_FILE"
+ENDS_BADLY = (ConnectionResetError, BrokenPipeError)  # which follows a refusal, and says less
 _REFUSALS = ("authorization violation", "authentication", "account", "user jwt")  # in the broker's error lines
 
 

@@ -41,7 +41,6 @@ class Supervisor:
         await self.bus.open()
         team, queue = self._team.team, request_queue(self._team.team)
         lease_seconds = await ack_wait_of(self.bus, queue)
-        self.bus.nc.notice_within_half(lease_seconds)
         resources = Resources(self.bus, self._team, self._model, asyncio.Semaphore(MODEL_SLOTS), lease_seconds)
         intake = self._intake = Intake(resources, await until_there(self.bus, partial(longest_deadline, self.bus)))
         await self.bus.watch(subjects.ALL_CONTROL, intake.on_control)

@@ -60,7 +60,6 @@ class Worker:
         await self.bus.open()
         queue = task_queue(self._executor.tags)
         ack_wait = await ack_wait_of(self.bus, queue)
-        self.bus.nc.notice_within_half(ack_wait)
         await self.bus.watch(subjects.ALL_CONTROL, self._control.on_message)
         self._history.ack_wait = ack_wait
         note = self._events.returned_unread

@@ -100,6 +100,7 @@ async def ack_wait_of(bus: Bus, queue: Queue, give_up_after: float = WAIT_SECOND
         await until_there(bus, partial(_ack_wait, bus, queue.stream, consumer), give_up_after)
         for consumer in queue.consumers
     ]
+    bus.nc.notice_within_half(min(waits))  # a lease is held through this connection from now on
     return min(waits)
 
 

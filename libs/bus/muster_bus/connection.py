@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,7 +31,6 @@ from muster_protocol.messages import Message
 from muster_protocol.sender import Origin, Sender
 
 log = logging.getLogger("muster.bus")
-
 RECONNECT_SECONDS = 0.1
 PING_SECONDS = 1.25  # until a lease is known: that of the default, ten seconds
 WAIT_SECONDS = 2.0  # services and broker often start at the same moment; then nobody need know
@@ -90,7 +90,7 @@ class Bus:
             return
         log.info("connecting to %s", shown(self._url))
         with repeated(self._log_waiting, WAIT_SECONDS, WAIT_AGAIN_SECONDS):
-            await self.nc.connect(**self._options())
+            await connect_within(math.inf, self.nc.connect(**self._options()), asyncio.Event())  # a cancel holds
         await self._start()
 
     async def _start(self) -> None:

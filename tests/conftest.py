@@ -9,6 +9,7 @@ import pytest_asyncio
 from hypothesis import HealthCheck, settings
 
 from tests.harness import Muster, running
+from tests.small_disk import mounted_disk
 
 pytest_plugins = ["muster_testing.fixtures"]
 
@@ -56,6 +57,12 @@ def restore_logging() -> Generator[None]:
     before = root.propagate, root.handlers[:], root.level
     yield
     root.propagate, root.handlers[:], root.level = before
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Generator[Path]:
+    with mounted_disk(tmp_path / "disk") as disk:
+        yield disk
 
 
 @pytest_asyncio.fixture

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import socket
+import struct
 import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,11 +16,17 @@ from muster_bus.broker.access import Access, shown, why_not
 from muster_bus.broker.embedded import Server
 from muster_bus.connection import Bus
 from muster_bus.process.settings import read_settings
+from muster_bus.redact import KNOWN
+from muster_client import Client
 from muster_protocol.errors import BrokerAway, Invalid
 from muster_protocol.sender import Sender
+from muster_testing import until
+from tests.bus.jwt_broker import issue
 
 SENDER = Sender("tests", "one")
+REFUSAL = b"INFO {\"max_payload\": 1048576}\r\n-ERR 'Authorization Violation'\r\n"
 SECRET = "s3cr3t-word"
+PLANTED = "pl4nted-s3cr3t"  # known to the redactor from then on: no other test has it
 
 
 @asynccontextmanager
@@ -69,6 +77,43 @@ async def test_user_and_password_come_from_files_and_a_refusal_is_named_without_
         assert await connects(server.url.replace("://", f"://ann:{SECRET}@"), Access())
 
 
+@asynccontextmanager
+async def resetting(*greetings: bytes) -> AsyncGenerator[tuple[str, list[int]]]:
+    """What a broker that refuses may look like: it says a line and resets the connection; the last greeting stays."""
+    accepted: list[int] = []
+
+    def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.append(len(accepted))
+        writer.write(greetings[min(accepted[-1], len(greetings) - 1)])
+        connection: socket.socket = writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    try:
+        yield f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}", accepted
+    finally:
+        server.close()
+
+
+async def test_a_refusal_is_named_although_a_reset_follows_it_at_once():
+    """asyncio's reader raises the reset, and the line of the refusal stays unread."""
+    async with resetting(REFUSAL) as (url, _):
+        with pytest.raises(BrokerAway, match="refuses these credentials: authorization violation"):
+            await Bus.connect(url, SENDER)
+
+
+async def test_a_reset_does_not_hide_the_refusal_before_it():
+    async with resetting(REFUSAL, b"") as (url, accepted):
+        bus = Bus.unconnected(url, SENDER)
+        opening = asyncio.create_task(bus.open())
+        await until(lambda: len(accepted) > 3, "it tries again")
+        opening.cancel()
+        await asyncio.wait({opening})
+        assert "authorization violation" in why_not(url, bus.last_error)
+        await bus.close()
+
+
 async def test_an_nkey_comes_from_a_file(tmp_path: Path):
     seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
     public = bytes(nkeys.from_seed(bytearray(seed)).public_key).decode()
@@ -77,6 +122,39 @@ async def test_an_nkey_comes_from_a_file(tmp_path: Path):
 
         with pytest.raises(BrokerAway, match="refuses these credentials"):
             await Bus.connect(server.url, SENDER)
+
+
+async def test_a_credentials_file_connects_and_one_of_another_operator_is_refused(tmp_path: Path):
+    issued, foreign = issue(), issue()
+    async with guarded(tmp_path / "b", issued.config) as server:
+        assert await connects(server.url, from_files(tmp_path, CREDS=issued.creds))
+
+        with pytest.raises(BrokerAway, match="refuses these credentials: authorization violation") as caught:
+            await Bus.connect(server.url, SENDER, access=from_files(tmp_path, CREDS=foreign.creds))
+    assert foreign.seed not in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "what"), [("CREDS", "no credentials"), ("NKEY", "no seed of a user")])
+def test_a_file_that_holds_something_else_is_named_with_its_variable(tmp_path: Path, name: str, what: str):
+    """nats-py would look for the credentials in it for ever."""
+    with pytest.raises(Invalid, match=rf"MUSTER_NATS_{name}: {tmp_path / name} holds {what}") as caught:
+        from_files(tmp_path, **{name: SECRET}).options()
+    assert SECRET not in str(caught.value)
+
+
+async def test_a_client_in_a_program_of_its_own_redacts_what_it_connects_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    issued = issue()
+    async with guarded(tmp_path / "b", issued.config) as server:
+        (tmp_path / "user.creds").write_text(issued.creds)
+        monkeypatch.setenv("MUSTER_NATS_URL", server.url)
+        monkeypatch.setenv("MUSTER_NATS_CREDS", str(tmp_path / "user.creds"))
+
+        async with await Client.connect():
+            assert KNOWN(f"it was {issued.seed}!") == "it was [redacted MUSTER_NATS_CREDS]!"
+        async with await Client.connect(f"nats://ann:{PLANTED}@127.0.0.1:{server.port}"):
+            assert KNOWN(f"it was {PLANTED}") == "it was [redacted MUSTER_NATS_URL]"
 
 
 async def test_an_untrusted_certificate_is_named_and_the_authority_comes_from_a_file(tmp_path: Path):

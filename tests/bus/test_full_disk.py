@@ -1,7 +1,5 @@
 """A broker whose disk is full says nothing: who stores through it names the disk, and goes on when there is room."""
 
-import subprocess
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -13,8 +11,7 @@ from muster_protocol.errors import BrokerAway
 from muster_protocol.sender import Sender
 from muster_testing import running_broker, until
 from tests.bus.broker_tools import result
-
-SIZE = 8 * 1024 * 1024
+from tests.small_disk import SIZE
 
 
 class Beating:
@@ -24,18 +21,6 @@ class Beating:
 
     def __init__(self, bus: Bus) -> None:
         self.bus = bus
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Generator[Path]:
-    """A disk of a few megabytes."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(disk)], capture_output=True)
-    if mounted.returncode != 0:
-        pytest.skip("a small disk cannot be mounted here: that needs root")
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 @pytest.mark.sweep

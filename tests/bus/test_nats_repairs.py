@@ -67,3 +67,20 @@ async def test_a_node_that_hangs_is_left_though_it_has_not_read_what_was_sent(
     await bus.close()
     for node in nodes:
         node.kill()
+
+
+@pytest.mark.parametrize(("lease", "within"), [(4.0, 2.0), (1.0, 1.6)])
+async def test_a_half_open_connection_is_noticed_within_half_a_lease(
+    proxy: Proxy, connect: Connect, monkeypatch: pytest.MonkeyPatch, lease: float, within: float
+):
+    """A lease of one second would need pings so quick that a busy machine misses them."""
+    monkeypatch.setattr(connection, "PING_SECONDS", 0.1)
+    bus = await connect(proxy.url)
+    bus.nc.notice_within_half(lease)
+    assert bus.nc.options["ping_interval"] * 3 <= within
+
+    proxy.is_silent = True
+    began = asyncio.get_running_loop().time()
+    await until(lambda: not bus.connected.is_set(), "it is noticed")
+
+    assert asyncio.get_running_loop().time() - began < within * 2, "too late even for a busy machine"

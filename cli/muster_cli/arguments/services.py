@@ -1,5 +1,7 @@
 """The arguments of `check`, `provision` and of the services, which name their own in their `__main__`."""
 
+import math
+
 import muster_coordinator.__main__ as coordinator
 import muster_supervisor.__main__ as supervisor
 import muster_worker.__main__ as worker
@@ -18,10 +20,18 @@ def add_commands(add_parser: AddParser) -> None:
     )
     provision.add_argument("--replicas", type=count, default=1, metavar="N", help="copies of each stream; default 1")
     provision.add_argument(
-        "--wait", type=count, default=10, metavar="SECONDS", help="for a broker that is away or busy; default 10"
+        "--wait",
+        type=_seconds,
+        default=10.0,
+        metavar="SECONDS",
+        help="for a broker that is away or busy, or `forever`; default 10",
     )
     add_json(provision)
     add_team_file(provision)
     supervisor.add_arguments(add_command(add_parser, "supervisor", supervisor.SUMMARY))
     worker.add_arguments(add_command(add_parser, "worker", worker.SUMMARY))
     coordinator.add_arguments(add_command(add_parser, "coordinator", coordinator.SUMMARY))
+
+
+def _seconds(text: str) -> float:
+    return math.inf if text == "forever" else count(text)

@@ -1,11 +1,14 @@
 """`muster status`: what is going on, or how one request stands and why."""
 
+import asyncio
 from argparse import Namespace
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 
+from muster_bus.broker.storing import why_not_stored
 from muster_bus.buckets.conflicts import count_conflicts
 from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
@@ -43,19 +46,23 @@ class Overview:
     ended: list[Ended]
     ended_missing: str  # why they are not listed
     conflicts: int
+    trouble: str  # why the broker stores nothing, if so
 
 
 async def status(given: Namespace, settings: Settings) -> int:
     async with await connect(settings) as client:
         await check_provisioned(client, settings)
+        storing = asyncio.ensure_future(why_not_stored(client.bus))  # it takes seconds where it is not
         if given.id is not None:
             await _show_one(client, given.id, is_json=given.json)
         else:
-            overview = await _overview(client, http_url(settings))
+            overview = await _overview(client, http_url(settings), storing)
             if given.json:
                 say_json(_overview_document(overview), is_indented=True)
             else:
                 _show_overview(console(), overview)
+        if (trouble := await storing) and not given.json:
+            console().print(trouble, style="red", soft_wrap=True)
     return Exit.DONE
 
 
@@ -94,14 +101,15 @@ async def _show_one(client: Client, name: str, *, is_json: bool) -> None:
     out.print(sentence(view.standing), soft_wrap=True)
 
 
-async def _overview(client: Client, coordinator_url: str | None) -> Overview:
+async def _overview(client: Client, coordinator_url: str | None, storing: Awaitable[str]) -> Overview:
     now = client.bus.clock.now()
     workers = await live_workers(client.bus)
     count, newest = await open_requests(client.bus, MAX_SHOWN)
     found = await views(client.bus, [request.id for request in newest])
     rows = [(request, view.standing) for request, view in zip(newest, found, strict=True)]
     ended, missing = await ended_requests(coordinator_url, MAX_SHOWN)
-    return Overview(now, workers, count, rows, ended, missing, await _conflict_count(client))
+    conflicts = await _conflict_count(client)
+    return Overview(now, workers, count, rows, ended, missing, conflicts, await storing)
 
 
 async def _conflict_count(client: Client) -> int:
@@ -130,6 +138,7 @@ def _overview_document(overview: Overview) -> dict[str, Any]:
         "ended_missing": overview.ended_missing,
         "workers": [worker.model_dump(mode="json") for worker in overview.workers],
         "conflicts": overview.conflicts,
+        "trouble": overview.trouble,
     }
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,23 @@ def supervised(coroutine: Coroutine[Any, Any, None], what: str) -> asyncio.Task[
     task = asyncio.get_running_loop().create_task(coroutine)
     task.add_done_callback(partial(_ended, what))
     return task
+
+
+@contextmanager
+def repeated(action: Callable[[], None], first: float, then: float) -> Generator[None]:
+    """Call it after some seconds, and again and again, while the block lasts."""
+
+    async def repeat() -> None:
+        await asyncio.sleep(first)
+        while True:
+            action()
+            await asyncio.sleep(then)
+
+    repeating = supervised(repeat(), action.__qualname__)
+    try:
+        yield
+    finally:
+        repeating.cancel()
 
 
 def _ended(what: str, task: asyncio.Task[None]) -> None:

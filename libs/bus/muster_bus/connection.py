@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,8 +12,9 @@ from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from muster_bus import receive
+from muster_bus.background import repeated
 from muster_bus.bodies import MAX_INLINE, Bodies
-from muster_bus.broker.access import ANYBODY, Access, check_address, is_refusal, shown, why_not
+from muster_bus.broker.access import ANYBODY, ENDS_BADLY, Access, check_address, is_refusal, shown, why_not
 from muster_bus.broker.nats_fast import FastClient, Incoming, Listener
 from muster_bus.broker.nats_repairs import connect_within
 from muster_bus.clock import BrokerClock
@@ -29,10 +31,10 @@ from muster_protocol.messages import Message
 from muster_protocol.sender import Origin, Sender
 
 log = logging.getLogger("muster.bus")
-
 RECONNECT_SECONDS = 0.1
-PING_SECONDS = 1.5  # the third is due after two that were not answered: within half a lease of ten seconds
+PING_SECONDS = 1.25  # until a lease is known: that of the default, ten seconds
 WAIT_SECONDS = 2.0  # services and broker often start at the same moment; then nobody need know
+WAIT_AGAIN_SECONDS = 60.0
 STUCK_SECONDS = 30.0  # a try takes a few seconds
 PENDING_BYTES = 8 * 1024 * 1024  # what is buffered while the broker is away; more is refused
 
@@ -54,6 +56,7 @@ class Bus:
         self.bodies = Bodies(nc)
         self.reports = Reports(self)
         self.last_error: Exception | None = None  # why there is no connection
+        self.lacking = ""  # what the service still waits for before it begins
         self._url, self._access = "", ANYBODY
         self._refused = asyncio.Event()
         self._on_reconnect: list[Callable[[], Awaitable[None]]] = []
@@ -82,15 +85,12 @@ class Bus:
         return bus
 
     async def open(self) -> None:
-        """Connect, however long the broker takes to come; it is said once that it is waited for, and why."""
+        """Connect, however long the broker takes to come; it is said now and then that it is waited for, and why."""
         if self.connected.is_set():
             return
         log.info("connecting to %s", shown(self._url))
-        waiting = asyncio.get_running_loop().call_later(WAIT_SECONDS, self._log_waiting)
-        try:
-            await self.nc.connect(**self._options())
-        finally:
-            waiting.cancel()
+        with repeated(self._log_waiting, WAIT_SECONDS, WAIT_AGAIN_SECONDS):
+            await connect_within(math.inf, self.nc.connect(**self._options()), asyncio.Event())  # a cancel holds
         await self._start()
 
     async def _start(self) -> None:
@@ -202,6 +202,10 @@ class Bus:
         """Call the listener with each message on a subject. It returns at once; what has to wait is left to a loop."""
         return await self.nc.listen(subject, listener)
 
+    async def watch(self, subject: str, listener: Listener) -> Subscription:
+        """The same for `<prefix>.*`; if its subscription gets lost on the wire, the connection is replaced."""
+        return await self.nc.watch(subject, listener)
+
     async def unsubscribe(self, subscription: Subscription) -> None:
         """Listen no more; on a connection that is gone there is nothing to do."""
         try:
@@ -258,7 +262,8 @@ class Bus:
             self._refused.set()
             if not is_refusal(self.last_error):
                 log.warning("%s", why_not(self._url, error))
-        self.last_error = error
+        if not (is_refusal(self.last_error) and isinstance(error, ENDS_BADLY)):
+            self.last_error = error
 
     async def _on_disconnected(self) -> None:
         if self.connected.is_set():

@@ -14,7 +14,7 @@ from nats.errors import ConnectionClosedError, MaxPayloadError, OutboundBufferLi
 from pydantic_core import from_json
 
 from muster_bus.broker.nats_fast import FastClient, Incoming
-from muster_bus.broker.nats_repairs import Silence
+from muster_bus.broker.nats_repairs import ECHO, Silence
 from muster_protocol.errors import BrokerAway, Invalid, Terminal
 
 log = logging.getLogger("muster.bus")
@@ -24,7 +24,8 @@ SWEEP_SECONDS = 0.25
 PAUSE_SECONDS = 0.1  # between two tries
 MAX_IN_FLIGHT = 512
 LATE_SECONDS = 5.0  # what waits longer than an acknowledgement or two is worth a line …
-ECHO_SECONDS = 3.0  # an echo goes with the next ping
+MISSED_SECONDS = 5.0  # what still waits is missed every two seconds
+ECHO_SECONDS = 3.0  # an echo takes a millisecond, also where the machine is busy
 QUIET_SECONDS = 30.0  # … and one line says it for all that wait
 
 NOT_STORING = "the broker answers but stores nothing; its disk is probably full: make room there and restart it"
@@ -69,7 +70,8 @@ class Publisher:
         self._count = 0
         self._inbox = ""
         self._silence = Silence(nc, lambda: self._inbox)
-        self._late_since = 0.0  # the first acknowledgement that is missing since the last that came
+        self._late_since = 0.0  # when the first was sent that is not acknowledged since the last that was
+        self._late_at = 0.0  # when the last was missed
         self._sweeper: asyncio.TimerHandle | None = None
         self._logged_delay_at = -QUIET_SECONDS
         self.retries = 0
@@ -78,9 +80,13 @@ class Publisher:
     def trouble(self) -> str:
         """Why nothing is stored though the broker is there; empty when things are stored."""
         now, silent_since = time.monotonic(), self._silence.since
-        is_late = self._late_since > 0.0 and now - self._late_since > LATE_SECONDS
+        is_late = self._is_late(now) and now - self._late_since > LATE_SECONDS
         has_echo = silent_since == 0.0 or now - silent_since < ECHO_SECONDS
         return NOT_STORING if is_late and has_echo else ""
+
+    def _is_late(self, now: float) -> bool:
+        """Whether something waits in vain: what does is missed again and again."""
+        return self._late_since > 0.0 and now - self._late_at < MISSED_SECONDS
 
     async def start(self) -> None:
         self._inbox = self._nc.new_inbox()
@@ -183,10 +189,13 @@ class Publisher:
 
     def _on_ack(self, message: Incoming) -> None:
         self._silence.since = 0.0
-        waiting = self._waiting.pop(message.subject.rsplit(".", 1)[1], None)
+        token = message.subject.rsplit(".", 1)[1]
+        if token == ECHO:
+            return
+        self._late_since = 0.0  # also when it comes too late for its sender
+        waiting = self._waiting.pop(token, None)
         if waiting is None or waiting[0].done():
             return
-        self._late_since = 0.0
         verdict = _verdict(message)
         if isinstance(verdict, Stored):
             waiting[0].set_result(verdict)
@@ -211,8 +220,9 @@ class Publisher:
         now = time.monotonic()
         for token, (acked, overdue) in list(self._waiting.items()):
             if now > overdue and not acked.done():
+                self._late_since = self._late_since if self._is_late(now) else overdue - ACK_SECONDS
+                self._late_at = now
                 acked.set_exception(_TryAgain(self.trouble or "no acknowledgement came"))
-                self._late_since = self._late_since or now
                 self._silence.missed()
             if acked.done():  # given up, refused before it was sent, or its caller was cancelled
                 self._waiting.pop(token, None)

@@ -54,7 +54,7 @@ async def follow_all(bus: Bus, take: Callable[[Live], None]) -> Subscription:
         if (live := live_entry(message)) is not None:
             take(live)
 
-    return await bus.subscribe(subjects.ALL_LIVE, on_message)
+    return await bus.watch(subjects.ALL_LIVE, on_message)
 
 
 class Tail:

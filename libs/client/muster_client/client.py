@@ -16,8 +16,9 @@ from muster_bus.bodies import MAX_INLINE, reference_of
 from muster_bus.broker import queues
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
-from muster_bus.process.settings import TraceSettings, read_settings
+from muster_bus.process.settings import TraceSettings, process_settings, secrets_in_address
 from muster_bus.publish import NoStream
+from muster_bus.redact import KNOWN
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import OFF, Tracing, application_tracer
 from muster_client.follow import Following, Update
@@ -80,13 +81,15 @@ class Client:
     ) -> Self:
         """Connect to `url`, else to MUSTER_NATS_URL, else to the local broker; raises BrokerAway.
 
-        Without `tracing` the variables of OpenTelemetry say where the spans of what is sent go.
+        Without `tracing` the variables of OpenTelemetry say where the spans of what is sent go. From now on the secrets
+        of the environment and of the address are redacted in what this process sends.
         """
         sender = Sender("client", f"{subjects.as_id(name)[:48]}-{secrets.token_hex(4)}")
-        settings = read_settings(os.environ)
+        settings = process_settings(os.environ)
+        url = url or settings.broker_url
+        KNOWN.add(secrets_in_address("MUSTER_NATS_URL", url))
         if tracing is None:
             tracing = _own_tracing(sender.instance, settings.trace)
-        url = url or settings.broker_url
         access = settings.access
         bus = await Bus.connect(url, sender, timeout=CONNECT_SECONDS, tracing=tracing, access=access)
         return cls(bus, team=team)

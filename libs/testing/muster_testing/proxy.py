@@ -26,6 +26,7 @@ class Proxy:
         self.is_silent = False  # half-open: connections stand, and nothing passes either way
         self.drops_replies = False
         self.delay_seconds = 0.0  # until what the broker says passes on
+        self._replaced: tuple[bytes, bytes] | None = None
         self.sent = bytearray()  # by the client, as it went over the wire
 
     @property
@@ -65,6 +66,10 @@ class Proxy:
         self._to_change = count
         self._between = between
 
+    def replace(self, before: bytes, after: bytes) -> None:
+        """Change these bytes once, where a client says them next."""
+        self._replaced = before, after
+
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
         connection = asyncio.create_task(self._connect(reader, writer))
@@ -95,6 +100,8 @@ class Proxy:
 
     def _from_client(self, chunk: bytes) -> bytes:
         self.sent += chunk
+        if self._replaced is not None and self._replaced[0] in chunk:
+            chunk, self._replaced = chunk.replace(*self._replaced, 1), None
         return b"" if self.is_silent else self._changed(chunk)
 
     def _from_broker(self, chunk: bytes) -> bytes:

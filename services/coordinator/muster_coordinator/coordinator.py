@@ -2,10 +2,15 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from contextlib import AsyncExitStack
+from functools import partial
 
+from muster_bus.background import supervised
+from muster_bus.broker.queues import last_sequence, until_there
+from muster_bus.broker.storing import keep_asking
 from muster_bus.buckets.conflicts import follow_conflicts
 from muster_bus.buckets.workers import follow_workers
 from muster_bus.connection import Bus
@@ -71,10 +76,11 @@ class Coordinator:
     async def start(self) -> None:
         await self._http_server.open()  # first: its probes are asked while there is no broker
         await self.bus.open()
+        await until_there(self.bus, partial(last_sequence, self.bus, subjects.ALL_RESULTS), math.inf)
         for subscription in (
             await follow_all(self.bus, self.observer.on_live_entry),
-            await self.bus.subscribe(subjects.ALL_EVENTS, self.observer.on_message),
-            await self.bus.subscribe(subjects.ALL_CONTROL, self.observer.on_message),
+            await self.bus.watch(subjects.ALL_EVENTS, self.observer.on_message),
+            await self.bus.watch(subjects.ALL_CONTROL, self.observer.on_message),
             await follow_workers(self.bus, self._on_worker_card),
             await follow_conflicts(self.bus, self._on_conflict),
         ):
@@ -82,6 +88,8 @@ class Coordinator:
         self.bus.on_reconnect(self._on_reconnect)
         self._following.callback(self.bus.forget_reconnect, self._on_reconnect)
         await self.bus.flush()
+        storing = supervised(keep_asking(self.bus), "asking whether the broker stores")
+        self._following.callback(storing.cancel)
         self._loop = asyncio.get_running_loop().create_task(self._run())
         log.info("ready: %s", self.address)
 

@@ -8,7 +8,7 @@ from functools import partial
 from muster_agent.models.port import Model
 from muster_agent.team.schema import Team
 from muster_bus.background import supervised
-from muster_bus.broker.queues import WAIT_SECONDS, ack_wait_of, learn_time, longest_deadline, request_queue
+from muster_bus.broker.queues import ack_wait_of, learn_time, longest_deadline, request_queue, until_there
 from muster_bus.buckets.conflicts import follow_conflicts
 from muster_bus.connection import Bus
 from muster_bus.pull import Pull
@@ -48,8 +48,8 @@ class Supervisor:
         team, queue = self._team.team, request_queue(self._team.team)
         lease_seconds = await ack_wait_of(self.bus, queue)
         resources = Resources(self.bus, self._team, self._model, asyncio.Semaphore(MODEL_SLOTS), lease_seconds)
-        intake = self._intake = Intake(resources, await longest_deadline(self.bus, WAIT_SECONDS))
-        await self.bus.subscribe(subjects.ALL_CONTROL, intake.on_control)
+        intake = self._intake = Intake(resources, await until_there(self.bus, partial(longest_deadline, self.bus)))
+        await self.bus.watch(subjects.ALL_CONTROL, intake.on_control)
         await follow_conflicts(self.bus, intake.on_conflict)
         self.bus.on_reconnect(intake.on_reconnect)
         returned = partial(note_returned, self.bus, team)

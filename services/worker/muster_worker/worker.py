@@ -60,7 +60,7 @@ class Worker:
         await self.bus.open()
         queue = task_queue(self._executor.tags)
         ack_wait = await ack_wait_of(self.bus, queue)
-        await self.bus.subscribe(subjects.ALL_CONTROL, self._control.on_message)
+        await self.bus.watch(subjects.ALL_CONTROL, self._control.on_message)
         self._history.ack_wait = ack_wait
         note = self._events.returned_unread
         self._pull = Pull(self.bus, queue, self._slots, ack_wait, self._take, note)

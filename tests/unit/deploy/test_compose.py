@@ -59,7 +59,7 @@ def test_both_give_the_same_command(name: str):
 def test_both_provision_and_kubernetes_says_for_how_many_brokers_and_waits_for_them(name: str):
     (first,) = workload(name).first
 
-    assert first["args"] == [*service("provision")["command"], "--wait", "120", "--replicas", f"$({REPLICAS})"]
+    assert first["args"] == [*service("provision")["command"], "--wait", "forever", "--replicas", f"$({REPLICAS})"]
 
 
 @pytest.mark.parametrize("name", LONG_RUNNING)

@@ -202,7 +202,7 @@ MISTAKES = [
         "muster-settings",
         "data.STREAM_REPLICAS",
         "1",
-        "supervisor: runs 'provision --wait 120 --replicas 1', but there are 3 brokers",
+        "supervisor: runs 'provision --wait forever --replicas 1', but there are 3 brokers",
     ),
 ]
 

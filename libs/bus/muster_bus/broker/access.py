@@ -11,6 +11,7 @@ from muster_protocol.errors import Invalid
 
 SCHEMES = ("nats", "tls", "ws", "wss")
 CREDENTIALS = "MUSTER_NATS_CREDS, MUSTER_NATS_NKEY, or MUSTER_NATS_USER_FILE and MUSTER_NATS_PASSWORD_FILE"
+ENDS_BADLY = (ConnectionResetError, BrokenPipeError)  # which follows a refusal, and says less
 _REFUSALS = ("authorization violation", "authentication", "account", "user jwt")  # in the broker's error lines
 
 
@@ -32,7 +33,7 @@ class Access:
             ("MUSTER_NATS_NKEY", "nkeys_seed", self.nkey_file),
         ):
             if path is not None:
-                _content(path, name)
+                _check_held(_content(path, name), path, name)
                 options[option] = path  # nats-py reads it again for each connection
         if self.user_file is not None:
             options["user"] = _content(self.user_file, "MUSTER_NATS_USER_FILE")
@@ -114,6 +115,15 @@ def _content(path: str, name: str) -> str:
         return Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise Invalid(f"cannot read {path}: {getattr(error, 'strerror', None) or error}", name) from None
+
+
+def _check_held(content: str, path: str, name: str) -> None:
+    """In a file that holds something else nats-py would look for the credentials for ever."""
+    if name == "MUSTER_NATS_CREDS":
+        if "BEGIN NATS USER JWT" not in content or "BEGIN USER NKEY SEED" not in content:
+            raise Invalid(f"{path} holds no credentials, which `nsc generate creds` writes", name)
+    elif not content.startswith("SU"):
+        raise Invalid(f"{path} holds no seed of a user, which begins with SU", name)
 
 
 def _trust(ca_file: str) -> ssl.SSLContext:

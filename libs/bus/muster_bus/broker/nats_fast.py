@@ -20,6 +20,7 @@ from nats.errors import (
 from nats.protocol.parser import Parser
 
 from muster_bus.broker.nats_repairs import RepairedClient
+from muster_bus.broker.watched import Watch
 
 PLAIN = b"NATS/1.0\r\n"  # headers without a status
 LAZY_SECONDS = 0.002  # what can wait goes with the next that cannot, or after this
@@ -66,6 +67,18 @@ class FastClient(RepairedClient):
         self._listeners: dict[int, Listener] = {}
         self._lazy: asyncio.TimerHandle | None = None
         self._ps = FastParser(self, self._listeners)
+
+    async def watch(self, subject: str, listener: Listener) -> Subscription:
+        """`listen` to `<prefix>.*`, and notice when nothing comes through it any more."""
+        sid = self._sid + 1
+        self._listeners[sid] = listener  # wanted from now on
+        watch = Watch(self, subject, lambda: sid in self._listeners and not self.is_closed)
+
+        def on_message(message: Incoming) -> None:
+            if watch.hears(message.subject):
+                listener(message)
+
+        return await self.listen(watch.subject, on_message)
 
     async def listen(self, subject: str, listener: Listener) -> Subscription:
         """Call the listener with each message as it is read from the socket, in order; it must not take long."""
@@ -125,11 +138,6 @@ class FastClient(RepairedClient):
     async def listener_failed(self, error: Exception) -> None:
         """A listener raised; the next message is delivered all the same."""
         await self._error_cb(error)
-
-    def _write_soon(self) -> None:
-        """Wake the task that writes, unless it is about to write anyway."""
-        if self._flush_queue is not None and self._flush_queue.empty() and self.is_connected:
-            self._flush_queue.put_nowait(asyncio.get_running_loop().create_future())
 
     def _write_lazy(self) -> None:
         self._lazy = None

@@ -21,6 +21,9 @@ SHORT_SECONDS = 5.0  # a connection that ends sooner was no good …
 LONGEST_PAUSE_SECONDS = 2.0  # … and the next is tried later each time, up to this
 CLOSE_SECONDS = 1.0
 CANCEL_SECONDS = 0.05
+PINGS_PER_LEASE = 8
+LEAST_PING_SECONDS = 0.5  # a busy machine stands still for a second, which is no dead peer
+MOST_PING_SECONDS = 5.0  # where leases are long a dead peer is noticed soon all the same
 ECHO = "echo"  # the last word of a subject that nobody replies on
 SILENCE_SECONDS = 10.0  # an echo takes a millisecond; one may be lost too
 
@@ -69,10 +72,20 @@ class RepairedClient(Client):
         subject = f"{inbox}.{ECHO}"
         self._pending.append(command.pub_cmd(subject, "", b""))
         self._pending_data_size += len(self._pending[-1])
+        self._write_soon()
+
+    def _write_soon(self) -> None:
+        """Wake the task that writes, unless it is about to write anyway."""
+        if self._flush_queue is not None and self._flush_queue.empty() and self.is_connected:
+            self._flush_queue.put_nowait(asyncio.get_running_loop().create_future())
 
     def give_up(self, error: Exception) -> None:
         """The connection is up and does not do what it should: replace it."""
         self._giving_up = asyncio.get_running_loop().create_task(self._process_op_err(error))
+
+    def notice_within_half(self, lease_seconds: float) -> None:
+        """Notice a dead peer in time: by the third ping, after two that were not answered."""
+        self.options["ping_interval"] = min(MOST_PING_SECONDS, max(LEAST_PING_SECONDS, lease_seconds / PINGS_PER_LEASE))
 
     async def _flush_pending(self, force_flush: bool = False) -> None:
         """nats-py's swallows the cancellation of whoever waits in it, so that a cancelled reconnect lives on."""
@@ -147,12 +160,21 @@ class RepairedClient(Client):
             if not self.is_connected:
                 raise ProtocolError("nats: the broker's first reply is not a pong")
             self._connected_at = time.monotonic()
-        except (OSError, NatsError, TimeoutError, asyncio.CancelledError):
+        except (OSError, NatsError, TimeoutError, asyncio.CancelledError) as error:
+            refusal = self._unread_refusal() if isinstance(error, OSError) else None
             self._leave()  # nats-py goes on to the next server and leaves this one open
+            if refusal is not None:
+                raise refusal from error
             raise
         except Exception as error:
             self._leave()
             raise ProtocolError(f"nats: the broker's greeting cannot be read: {error}") from error  # a known error
+
+    def _unread_refusal(self) -> NatsError | None:
+        """The error line before a reset: asyncio's reader raises the reset although it has the line."""
+        reader: asyncio.StreamReader | None = getattr(self._transport, "_io_reader", None)
+        _, found, rest = bytes(getattr(reader, "_buffer", b"")).decode(errors="replace").partition("-ERR ")
+        return NatsError(f"nats: {rest.splitlines()[0]}") if found and rest else None
 
     async def _attempt_reconnect(self) -> None:
         """nats-py's ends for ever at an error that it does not expect, and keeps the tasks of a try that failed."""

@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import json
 import logging
+import math
 import time
-from collections.abc import Generator, Iterable, Mapping
-from typing import Any, NamedTuple, cast
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple, TypeVar, cast
 
 from nats.errors import Error as NatsError
 from nats.js import api
@@ -23,9 +25,19 @@ from muster_protocol.subjects import STREAMS, stream_of
 log = logging.getLogger("muster.bus")
 
 WAIT_SECONDS = 60.0  # for `muster provision`, which may run beside the services
+LOOK_AGAIN_SECONDS = 0.25
+SAY_SECONDS = 30.0  # between two lines about what a service waits for
+NO_PEERS = 10005  # for a copy: some of the brokers are still to come
 LOOK_UP_SECONDS = 3.0
 REQUESTS, TASKS = STREAMS["requests"], STREAMS["tasks"]
 PREFIXES = {REQUESTS: "s_", TASKS: "w_"}  # of a queue's consumers: the team or the tag follows
+
+
+T = TypeVar("T")
+
+
+class NotProvisioned(Misconfigured):
+    """The broker says that it is not there."""
 
 
 class Queue(NamedTuple):
@@ -51,47 +63,61 @@ def named_errors(what: str) -> Generator[None]:
     except ServiceUnavailableError as error:
         raise BrokerAway(f"the broker did not {what}: {error.description or 'no JetStream answers there'}") from None
     except APIError as error:
+        if error.err_code == NO_PEERS:
+            raise BrokerAway(f"the broker did not {what}: {error.description}") from None
         raise Misconfigured(f"the broker refuses to {what}: {error.description}") from None
     except (TimeoutError, NatsError) as error:
         raise BrokerAway(f"the broker did not {what}: {str(error) or 'timeout'}") from None
 
 
+async def until_there(bus: Bus, look: Callable[[], Awaitable[T]], give_up_after: float = WAIT_SECONDS) -> T:
+    """What a service needs to begin; until it is there the service is alive and not ready, and says now and then why.
+
+    A broker that is away, starts without JetStream or has no leader is waited for without end. Only what the broker
+    says is not there is given up.
+    """
+    missing_since, said_at = math.inf, -math.inf
+    try:
+        while True:
+            try:
+                return await look()
+            except (BrokerAway, Misconfigured) as error:
+                now = time.monotonic()
+                missing_since = min(missing_since, now) if isinstance(error, NotProvisioned) else math.inf
+                if now - missing_since >= give_up_after:
+                    raise
+                bus.lacking = str(error)
+            if now - said_at >= SAY_SECONDS:
+                log.warning("not ready: %s", bus.lacking)
+                said_at = now
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+    finally:
+        bus.lacking = ""
+
+
 async def ack_wait_of(bus: Bus, queue: Queue, give_up_after: float = WAIT_SECONDS) -> float:
     """The shortest ack wait of a queue's consumers, as soon as they are there: services bind, they never make one."""
-    return min([await _ack_wait(bus, queue.stream, consumer, give_up_after) for consumer in queue.consumers])
+    waits = [
+        await until_there(bus, partial(_ack_wait, bus, queue.stream, consumer), give_up_after)
+        for consumer in queue.consumers
+    ]
+    bus.nc.notice_within_half(min(waits))  # a lease is held through this connection from now on
+    return min(waits)
 
 
-async def _ack_wait(bus: Bus, stream: str, consumer: str, give_up_after: float) -> float:
-    js = bus.nc.jetstream(timeout=2)
-    has_logged = False
-    give_up = time.monotonic() + give_up_after
-    while time.monotonic() < give_up:
+async def _ack_wait(bus: Bus, stream: str, consumer: str) -> float:
+    with named_errors(f"look up consumer {consumer} on {stream}"):
         try:
-            info = await js.consumer_info(stream, consumer)
-            return float(info.config.ack_wait or 30.0)
-        except (TimeoutError, NatsError, NotFoundError, BadRequestError) as error:
-            if not has_logged:
-                log.warning("waiting for consumer %s on %s (%s); `muster provision` makes it", consumer, stream, error)
-                has_logged = True
-            await asyncio.sleep(0.25)
-    raise Misconfigured(
-        f"there is no consumer {consumer} on {stream} after {give_up_after:g} s; run `muster provision`"
-    )
+            info = await bus.nc.jetstream(timeout=2).consumer_info(stream, consumer)
+        except NotFoundError:
+            raise NotProvisioned(f"there is no consumer {consumer} on {stream}; run `muster provision`") from None
+    return float(info.config.ack_wait or 30.0)
 
 
-async def longest_deadline(bus: Bus, give_up_after: float = 0.0) -> float:
+async def longest_deadline(bus: Bus) -> float:
     """Half the age of RESULTS, in seconds: a log must outlive its request."""
-    give_up = time.monotonic() + give_up_after
-    while True:
-        try:
-            age = (await _look_up(bus, STREAMS["results"])).config.max_age
-        except BrokerAway as error:
-            if time.monotonic() >= give_up:
-                raise
-            log.warning("%s; trying again", error)
-            await asyncio.sleep(0.25)
-        else:
-            return age / 2 if age else float("inf")
+    age = (await _look_up(bus, STREAMS["results"])).config.max_age
+    return age / 2 if age else float("inf")
 
 
 async def last_sequence(bus: Bus, subject: str) -> int:
@@ -109,7 +135,7 @@ async def _look_up(bus: Bus, stream: str) -> api.StreamInfo:
         try:
             return await bus.nc.jetstream(timeout=LOOK_UP_SECONDS).stream_info(stream)
         except NotFoundError:
-            raise Misconfigured(f"there is no stream {stream}; run `muster provision`") from None
+            raise NotProvisioned(f"there is no stream {stream}; run `muster provision`") from None
 
 
 async def teams_provisioned(bus: Bus) -> list[str]:

@@ -8,6 +8,7 @@ left alone; replicas are raised when asked, never lowered; leases become what is
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from muster_bus.bodies import BUCKET as BODIES
 from muster_bus.broker.compare import BUCKETS, BY_HAND, Change, called, changes, listed, refuse_difference
 from muster_bus.broker.queues import (
     REQUESTS,
+    SAY_SECONDS,
     TASKS,
     Queue,
     named_errors,
@@ -103,15 +105,18 @@ async def provision(
     copies that another process has asked for, is asked again until `give_up_after` seconds have passed.
     """
     teams, tags = sorted(set(teams)), sorted(set(tags))
-    give_up = time.monotonic() + give_up_after
+    give_up, said_at = time.monotonic() + give_up_after, -math.inf
     while True:
         try:
             with named_errors("provision"):
                 return await _provision(bus, provisioning, teams, tags)
         except BrokerAway as error:
-            if time.monotonic() >= give_up:
+            now = time.monotonic()
+            if now >= give_up:
                 raise
-            log.warning("%s; trying again", error)
+            if now - said_at >= SAY_SECONDS:
+                log.warning("%s; trying again", error)
+                said_at = now
             await asyncio.sleep(1)
 
 

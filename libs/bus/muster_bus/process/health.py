@@ -45,7 +45,9 @@ class Health:
     def trouble(self) -> str:
         """What the service lacks to work, for people; empty when it has all."""
         bus = self._service.bus
-        return bus.publisher.trouble if bus.connected.is_set() else "there is no connection to the broker"
+        if not bus.connected.is_set():
+            return "there is no connection to the broker"
+        return bus.lacking or bus.publisher.trouble
 
 
 async def start_health(health: Health, host: str, port: int) -> asyncio.Server:

@@ -132,7 +132,7 @@ def _secrets(env: Mapping[str, str]) -> tuple[Secret, ...]:
     """The values of all variables that are named like a secret, also from files, and passwords in addresses."""
     found: list[Secret] = []
     for name, value in env.items():
-        found += [(name, password) for password in _PASSWORD.findall(value)]
+        found += secrets_in_address(name, value)
         if name.startswith("OTEL_") and name.endswith("_HEADERS"):
             found += [(name, credential) for credential in _OTEL_HEADER.findall(value)]
         elif name in _SECRET_FILES or (_SECRET.fullmatch(name) and name.upper().endswith("_FILE")):
@@ -140,6 +140,11 @@ def _secrets(env: Mapping[str, str]) -> tuple[Secret, ...]:
         elif _SECRET.fullmatch(name):
             found.append((name, value.strip()))
     return tuple((name, secret) for name, secret in found if len(secret) >= MIN_SECRET)
+
+
+def secrets_in_address(name: str, url: str) -> list[Secret]:
+    """The passwords and tokens of an address, or of several, under the name of the variable that would hold it."""
+    return [(name, password) for password in _PASSWORD.findall(url)]
 
 
 def _in_file(path: Path) -> list[str]:

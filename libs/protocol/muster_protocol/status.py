@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from muster_protocol.attempt_id import AttemptId
-from muster_protocol.fold.state import RequestState, TaskPhase, TaskState
+from muster_protocol.fold.state import FINAL, RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Answer, AnswerStatus, Failure
 from muster_protocol.plan import TaskSpec
 from muster_protocol.status_words import RequestStatus, TaskStatus, open_status
@@ -83,7 +83,7 @@ def explain_task(state: RequestState, task: TaskState, seen: Seen) -> TaskStandi
 
 def _task_reason(state: RequestState, task: TaskState, seen: Seen) -> str:
     if task.phase is TaskPhase.WAITING:
-        missing = [name for name in task.spec.dependencies if state.tasks[name].phase is not TaskPhase.DONE]
+        missing = [name for name in task.spec.dependencies if state.tasks[name].phase not in FINAL]
         return f"for {_few(missing)}"
     if task.phase is TaskPhase.READY:
         return "to be dispatched when there is room and budget"

@@ -1,17 +1,21 @@
 """What is wrong with a plan: findings, of which an error keeps it from running. Pure, and linear in the plan."""
 
+import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from muster_agent.team.schema import Team
+from pydantic_core import from_json
+
+from muster_agent.team.schema import FunctionRole, Team
 from muster_protocol.fields import nearest
 from muster_protocol.messages import Budget
-from muster_protocol.plan import MAX_TASKS, Plan, TaskSpec, copy_id, cycle_in, needs_of
+from muster_protocol.plan import MAX_INPUTS, MAX_TASKS, AtLeast, Plan, TaskSpec, copy_id, cycle_in, needs_of
 from muster_supervisor.routing import Matching, matcher
 
+MESSAGE_DEPTH = 8  # levels of lists and objects around inputs, in whichever message they travel
 MAX_FINDINGS = 20  # errors in one answer: more would hide the first ones
 _VAGUE = re.compile(
     r"(please )?(analy[sz]e|process|handle|do|check|work on|use|look at)( the| this| that| all)?"
@@ -44,6 +48,8 @@ def lint(
     findings = _id_findings(plan)
     if not findings:
         findings = [*_cycle_findings(plan), *_route_findings(plan, team, matching)]
+    if not findings:
+        findings = _task_findings(plan, matching)
     if not findings:
         findings = _size_findings(plan, budget or Budget(), matching)
     return [*findings[:MAX_FINDINGS], *_warnings(plan, num_tasks, is_map=is_map)]
@@ -108,6 +114,50 @@ def _route_fault(task: TaskSpec, team: Team, known: set[str], matching: Matching
         text = f"no role has all of {list(task.match_all)} and one of {list(task.match_some)}; tags: {_tags(team)}"
         return "", text
     return "", ""
+
+
+def _task_findings(plan: Plan, matching: Matching) -> list[Finding]:
+    """What single tasks ask for that cannot be."""
+    ids = {task.id for task in plan.tasks}
+    parts = {task.id: len(matching(task)) for task in plan.tasks if task.broadcast}
+    found: list[Finding] = []
+    for task in plan.tasks:
+        if task.retry is not None and task.retry.refine and _is_for_function(task, matching):
+            text = "its role is a function, which is called again as it was; leave it out"
+            found.append(Finding("error", f"tasks.{task.id}.retry.refine", text))
+        if task.inputs and (wrong := wrong_with_inputs(task.inputs)):
+            found.append(Finding("error", f"tasks.{task.id}.inputs", wrong))
+        if task.gather is not None and (wrong := _wrong_with_gather(task, parts)):
+            found.append(Finding("error", f"tasks.{task.id}.gather", wrong))
+        if task.item_of in ids:
+            text = f"{task.item_of!r} is a task of the plan; give the map another name"
+            found.append(Finding("error", f"tasks.{task.id}.item_of", text))
+    return found
+
+
+def _is_for_function(task: TaskSpec, matching: Matching) -> bool:
+    return any(isinstance(role, FunctionRole) for role in matching(task))
+
+
+def wrong_with_inputs(inputs: Mapping[str, Any]) -> str:
+    """Why no message can carry these inputs; empty when one can."""
+    try:
+        text = json.dumps(inputs, ensure_ascii=False, allow_nan=False)
+        from_json(f"{'[' * MESSAGE_DEPTH}{text}{']' * MESSAGE_DEPTH}".encode())  # as deep as in a plan or a task
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"cannot be sent as JSON: {error}"
+    if len(text) > MAX_INPUTS:
+        return f"{len(text):,} characters of JSON; the most is {MAX_INPUTS:,}: name the place where it can be read"
+    return ""
+
+
+def _wrong_with_gather(task: TaskSpec, parts: Mapping[str, int]) -> str:
+    count = sum(parts.get(name, 1) for name in set(task.dependencies))
+    if not count:
+        return "it depends on nothing that could be gathered"
+    if isinstance(task.gather, AtLeast) and task.gather.at_least > count:
+        return f"at least {task.gather.at_least:,} are to be done, but it depends on {count:,}"
+    return ""
 
 
 def _tags(team: Team) -> str:

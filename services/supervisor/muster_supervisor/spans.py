@@ -16,10 +16,10 @@ from muster_bus.publish import Outgoing
 from muster_bus.tracing import names
 from muster_bus.tracing.context import RequestTrace
 from muster_bus.tracing.tracing import event, fail
-from muster_protocol.attempt_id import AttemptId
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus
 from muster_protocol.subjects import last_token
+from muster_supervisor.decide import Refine, TryAgain
 from muster_supervisor.owner import Owner
 
 
@@ -62,15 +62,16 @@ def plan_span(owner: Owner) -> AbstractContextManager[Span | None]:
     return owner.bus.tracing.span(f"plan {team}", attributes)
 
 
-def refine_span(owner: Owner, attempt_id: AttemptId, wait_seconds: float) -> AbstractContextManager[Span | None]:
-    """A new description for a failed task; the next attempt is not made before its back-off is over."""
+def back_off_span(owner: Owner, step: Refine | TryAgain) -> AbstractContextManager[Span | None]:
+    """What precedes the next attempt of a failed task, such as a new description; it waits for its back-off."""
 
     @contextmanager
     def opened() -> Generator[Span | None]:
-        request_id, task_id, attempt = attempt_id
+        request_id, task_id, attempt = step.attempt_id
         attributes = {names.REQUEST_ID: request_id, names.TASK_ID: task_id, names.ATTEMPT: attempt}
-        with owner.bus.tracing.span(f"refine {task_id}", attributes) as span:
-            event(names.BACK_OFF, {names.SECONDS: round(wait_seconds, 3)})
+        name = f"refine {task_id}" if isinstance(step, Refine) else f"try again {task_id}"
+        with owner.bus.tracing.span(name, attributes) as span:
+            event(names.BACK_OFF, {names.SECONDS: round(step.not_before - owner.now(), 3)})
             yield span
 
     return opened()

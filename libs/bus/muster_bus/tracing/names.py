@@ -103,7 +103,7 @@ SPANS = (
     SpanRule(r"chat .+", (CLIENT, INTERNAL), (OPERATION, PROVIDER, MODEL, MAX_TOKENS), GEN_AI),
     SpanRule(r"execute_tool \S+", (INTERNAL,), (OPERATION, TOOL, TOOL_TYPE, TOOL_CALL_ID), GEN_AI),
     SpanRule(r"lint", (INTERNAL,), (FINDINGS,), "ours"),
-    SpanRule(r"refine \S+", (INTERNAL,), (REQUEST_ID, TASK_ID, ATTEMPT), "ours"),
+    SpanRule(r"(refine|try again) \S+", (INTERNAL,), (REQUEST_ID, TASK_ID, ATTEMPT), "ours"),
     SpanRule(r"compose", (INTERNAL,), (REQUEST_ID,), "ours"),
     SpanRule(r"conflict", (INTERNAL,), (REQUEST_ID, TASK_ID, ATTEMPT, CONFLICT_KINDS, REASON), "ours"),
     SpanRule(r"take over", (INTERNAL,), (REQUEST_ID, DELIVERY, PREVIOUS_OWNER), "ours"),

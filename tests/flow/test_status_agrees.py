@@ -229,7 +229,8 @@ async def test_all_places_agree_on_requests_that_did_not_end_well(muster: Muster
         id="partial",
     )
     cancelled = await muster.submit([{"id": "held", "orders": {"until": "never"}}], id="cancelled")
-    failed = await muster.client.submit(plan={"tasks": [{"id": "a", "description": "x", "tag": "maths"}]}, id="failed")
+    twice = {"id": "a", "description": "x", "tag": "scripted"}
+    failed = await muster.client.submit(plan={"tasks": [twice, twice]}, id="failed")
     await places.until(cancelled, lambda tasks: tasks.get("held") == "running")
     await muster.client.cancel(cancelled, "changed my mind")
     for request in (partial, cancelled, failed):
@@ -243,4 +244,4 @@ async def test_all_places_agree_on_requests_that_did_not_end_well(muster: Muster
     assert shown.reason.endswith(": changed my mind")
     shown = await places.shown(failed)
     assert shown.status == "failed"
-    assert "nobody has the tag 'maths'" in shown.reason
+    assert "tasks.a: 2 tasks have this id" in shown.reason

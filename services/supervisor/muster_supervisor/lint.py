@@ -193,7 +193,7 @@ def _warnings(plan: Plan, num_tasks: int | None, *, is_map: bool) -> list[Findin
 
 
 def same_work(plan: Plan) -> list[tuple[str, ...]]:
-    """Groups of tasks that are the same work: the same tags and dependencies, and descriptions that say the same.
+    """Groups of tasks that are the same work: with the same tags, dependencies and inputs, and the same words.
 
     Copies of a broadcast are meant to be the same, and so are the tasks of which a plan selects the best.
     """
@@ -207,7 +207,8 @@ def same_work(plan: Plan) -> list[tuple[str, ...]]:
         if task.broadcast or (is_select and task.id not in needed):
             continue
         tags = (task.tag, frozenset(task.match_all), frozenset(task.match_some))
-        groups.setdefault((text, tags, frozenset(task.dependencies)), []).append(task.id)
+        inputs = json.dumps(task.inputs, sort_keys=True, default=str) if task.inputs else ""
+        groups.setdefault((text, tags, frozenset(task.dependencies), inputs), []).append(task.id)
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 

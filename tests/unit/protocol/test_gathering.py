@@ -54,7 +54,8 @@ def test_a_task_that_gathers_begins_when_all_have_ended_and_enough_are_done(
 
 
 def test_a_single_task_that_failed_is_a_gap_only_where_the_plan_says_so():
-    for gather, expected in ((None, "skipped"), ("done", "ready")):
+    cases: list[tuple[Gather | None, str]] = [(None, "skipped"), ("done", "ready")]
+    for gather, expected in cases:
         single = task("s", max_attempts=1)
         log = planned(single, item("a"), item("b"), gathering(gather, "s", "a", "b"))
         log.run(result("a"), failure("b"), failure("s"))

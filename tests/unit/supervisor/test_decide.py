@@ -125,10 +125,10 @@ def test_only_where_the_error_and_the_role_call_for_it_a_model_describes_a_task_
     log.own(plan_entry(plan).model_copy(update={"retry": {"code": Retry(refine=False)}}))
     log.run(failure("model"), failure("function"))
 
-    assert [(type(step), step.attempt_id.task_id) for step in due(log.state, NOW)] == [
-        (Refine, "model"),
-        (TryAgain, "function"),
-    ]
+    steps = due(log.state, NOW)
+
+    assert [step.attempt_id.task_id for step in steps if isinstance(step, Refine)] == ["model"]
+    assert [step.attempt_id.task_id for step in steps if isinstance(step, TryAgain)] == ["function"]
 
 
 def test_a_retry_waits_until_its_delay_is_over():

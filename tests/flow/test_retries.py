@@ -12,7 +12,6 @@ from muster_agent.models.port import Ask, RefineBrief, Reply
 from muster_agent.models.scripted import Scripted
 from muster_protocol.messages import AnswerStatus, Revision, Usage
 from tests.flow.in_process import supervising
-from tests.guards import guards
 from tests.harness import Muster, running
 from tests.thinking_role import THINKER
 
@@ -41,13 +40,6 @@ def calls(muster: Muster) -> list[Any]:
     return [json.loads(line) for line in (muster.folder / "calls.jsonl").read_text().splitlines()]
 
 
-@guards(
-    "libs/protocol/muster_protocol/retry.py",
-    "return error is None or POLICIES[error.error_class].refine",
-    rule="I9",
-    replace="return True",
-    seconds=30,
-)
 async def test_a_function_that_cannot_reach_something_is_called_again_as_it_was_and_no_model_is_asked(
     muster: Muster,
 ) -> None:

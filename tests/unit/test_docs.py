@@ -185,7 +185,6 @@ def test_the_walk_names_every_stream_with_its_subjects_and_its_age_and_every_buc
 def test_every_key_of_a_team_file_is_documented_with_its_default_and_no_other():
     page = text_of(ROOT / "docs" / "extending.md")
     documented = re.findall(r"^\| `([\w.<>]+)` \| (?:`([^`]+)`|(needed|–)) \|", page, re.MULTILINE)
-
     parts: dict[str, list[type[BaseModel]]] = {
         "supervisor.": [SupervisorSpec],
         "roles.": [ModelRole, FunctionRole],
@@ -193,11 +192,11 @@ def test_every_key_of_a_team_file_is_documented_with_its_default_and_no_other():
         "retry.": [RetrySpec],
         "prices.<model>.": [Price],
     }
-    within = {prefix.partition(".")[0] for prefix in parts}  # what has keys of its own
-    known = defaults(Team, leave_out={"folder", *within})
+    within = {"folder", *(prefix.partition(".")[0] for prefix in parts)}  # what has keys of its own
+    known = defaults(Team, leave_out=within)
     for prefix, models in (parts | {"roles.retry.": [RetrySpec]}).items():
-        for model in models:
-            known |= {f"{prefix}{name}": default for name, default in defaults(model, leave_out=within).items()}
+        found = [pair for model in models for pair in defaults(model, leave_out=within).items()]
+        known |= {f"{prefix}{name}": default for name, default in found}
     assert {key: default or word for key, default, word in documented} == known
 
 

@@ -19,7 +19,6 @@ from muster_protocol.retry import (
     retry_delay,
     retry_of,
 )
-from tests.guards import guards
 
 CLASSES: tuple[ErrorClass, ...] = get_args(ErrorClass)
 
@@ -51,7 +50,6 @@ def test_every_class_of_error_has_a_policy():
     assert set(POLICIES) == set(CLASSES) == set(TABLE_OF_CLASSES)
 
 
-@guards("libs/protocol/muster_protocol/retry.py", "or policy.elsewhere", rule="I9", replace="", case="refusal")
 @pytest.mark.parametrize("error_class", CLASSES)
 def test_the_class_says_whether_it_is_tried_again_and_whether_a_model_is_asked(error_class: ErrorClass):
     result = failed(error_class)

@@ -7,7 +7,6 @@ import pytest
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import AnswerStatus, Budget, Decision, Reservation, Reserved
-from muster_protocol.plan import Retry
 from muster_protocol.retry import retry_delay
 from muster_supervisor.decide import (
     Allowance,
@@ -16,7 +15,6 @@ from muster_supervisor.decide import (
     GiveAnswer,
     MakePlan,
     Refine,
-    TryAgain,
     due,
     last_moment,
     next_time,
@@ -115,20 +113,6 @@ def test_a_request_whose_task_failed_three_times_has_failed():
     log.run(failure("t", 3))
 
     assert due(log.state, NOW) == [GiveAnswer(AnswerStatus.FAILED, "")]
-
-
-def test_only_where_the_error_and_the_role_call_for_it_a_model_describes_a_task_better():
-    tasks = [task(name) for name in ("model", "function")]
-    plan = plan_of(tasks[0], tasks[1].model_copy(update={"tag": "code"}))
-    log = LogBuilder()
-    log.take()
-    log.own(plan_entry(plan).model_copy(update={"retry": {"code": Retry(refine=False)}}))
-    log.run(failure("model"), failure("function"))
-
-    steps = due(log.state, NOW)
-
-    assert [step.attempt_id.task_id for step in steps if isinstance(step, Refine)] == ["model"]
-    assert [step.attempt_id.task_id for step in steps if isinstance(step, TryAgain)] == ["function"]
 
 
 def test_a_retry_waits_until_its_delay_is_over():

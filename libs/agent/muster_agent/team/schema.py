@@ -57,10 +57,8 @@ class Strict(BaseModel):
         return value
 
 
-class RetrySpec(Strict, Retry):
+class RetrySpec(Retry, Strict):
     """How failed attempts are tried again, where a team or a role says so."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Limits(Strict):

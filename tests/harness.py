@@ -27,7 +27,7 @@ supervisor: {model: offline}
 roles:
   - {name: scripted, tags: [other], run: "muster_testing.roles:scripted"}
   - {name: second, run: "muster_testing.roles:scripted"}
-limits: {in_flight: %d, deadline_seconds: 300}
+%slimits: {in_flight: %d, deadline_seconds: 300}
 """
 
 
@@ -115,8 +115,10 @@ def _task(task: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def running(folder: Path, *, in_flight: int = 32, lease_seconds: float = LEASE_SECONDS) -> AsyncGenerator[Muster]:
+async def running(
+    folder: Path, *, in_flight: int = 32, lease_seconds: float = LEASE_SECONDS, roles: str = ""
+) -> AsyncGenerator[Muster]:
     """A broker that is provisioned for the team of scripted roles, and no service yet."""
-    (folder / "team.yaml").write_text(TEAM % in_flight)
+    (folder / "team.yaml").write_text(TEAM % (roles, in_flight))
     async with Muster.provisioned(folder / "team.yaml", folder, lease_seconds=lease_seconds) as muster:
         yield muster

@@ -120,7 +120,7 @@ async def test_a_map_that_would_become_gigabytes_is_refused_by_its_field(muster:
     answer = await muster.answer(muster.id_of(await muster.publish("requests.default", body, None), body))
 
     assert answer.status is AnswerStatus.FAILED
-    assert "map: unfolds to 40,000,700 characters" in answer.text
+    assert "map: unfolds to 40,000,200 characters" in answer.text
 
 
 @guards(

@@ -7,9 +7,9 @@ from tests.harness import Muster
 
 @guards(
     "libs/protocol/muster_protocol/fold/moves.py",
-    "if dependent.missing == 0:",
+    "if task.missing == task.lost:",
     rule="I5",
-    replace="if dependent.missing == 0 and state.in_flight == 0:",
+    replace="if task.missing == task.lost and state.in_flight == 0:",
 )
 async def test_a_chain_goes_on_beside_a_task_of_the_first_layer_that_has_not_ended(muster: Muster) -> None:
     await muster.start("supervisor", "s1")

@@ -61,10 +61,10 @@ async def test_a_retry_is_a_second_task_span_and_its_back_off_is_seen(muster: Mu
     assert (first.is_failed, first.error_type) == (True, "logic")
     assert (second.is_failed, second.attributes["muster.task.attempt"]) == (False, 2)
     assert second.attributes["muster.task.waited_for"] == ["attempt 1"]
-    (refined,) = tree.named("refine scripted")
-    assert [(event.name, event.attributes["muster.seconds"] > 0.1) for event in refined.events] == [("back-off", True)]
-    (chat,) = tree.named("chat")
-    assert tree.path(chat) == "invoke_workflow default > refine scripted > chat offline"
+    (again,) = tree.named("try again scripted")
+    assert [(event.name, event.attributes["muster.seconds"] > 0.1) for event in again.events] == [("back-off", True)]
+    assert tree.path(again) == "invoke_workflow default > try again scripted"
+    assert tree.named("chat") == []
     assert not any(set(names.CONTENT) & span.attributes.keys() for span in tree.spans.values())
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from muster_agent.models.port import Price
-from muster_agent.team.schema import FunctionRole, Limits, ModelRole, SupervisorSpec, Team
+from muster_agent.team.schema import FunctionRole, Limits, ModelRole, RetrySpec, SupervisorSpec, Team
 from muster_bus.broker.topology import Provisioning, streams
 from muster_cli.arguments.parser import COMMANDS, EPILOG, parser
 from muster_coordinator.api.app import INDEX
@@ -185,16 +185,18 @@ def test_the_walk_names_every_stream_with_its_subjects_and_its_age_and_every_buc
 def test_every_key_of_a_team_file_is_documented_with_its_default_and_no_other():
     page = text_of(ROOT / "docs" / "extending.md")
     documented = re.findall(r"^\| `([\w.<>]+)` \| (?:`([^`]+)`|(needed|–)) \|", page, re.MULTILINE)
-
     parts: dict[str, list[type[BaseModel]]] = {
         "supervisor.": [SupervisorSpec],
         "roles.": [ModelRole, FunctionRole],
         "limits.": [Limits],
+        "retry.": [RetrySpec],
         "prices.<model>.": [Price],
     }
-    known = defaults(Team, leave_out={"folder", *(prefix.partition(".")[0] for prefix in parts)})
-    for prefix, models in parts.items():
-        known |= {f"{prefix}{name}": default for model in models for name, default in defaults(model).items()}
+    within = {"folder", *(prefix.partition(".")[0] for prefix in parts)}  # what has keys of its own
+    known = defaults(Team, leave_out=within)
+    for prefix, models in (parts | {"roles.retry.": [RetrySpec]}).items():
+        found = [pair for model in models for pair in defaults(model, leave_out=within).items()]
+        known |= {f"{prefix}{name}": default for name, default in found}
     assert {key: default or word for key, default, word in documented} == known
 
 

@@ -128,11 +128,11 @@ def _published(timeline: Timeline, spans: list[Span]) -> Iterable[Check]:
 
 def _of_attempts(timeline: Timeline, spans: list[Span]) -> Iterable[Check]:
     """One span for each revision and for each conflict, which name their attempt."""
-    for what, kind in ((What.REVISION, names.REFINE), (What.CONFLICT, names.CONFLICT)):
+    for what, kinds in ((What.REVISION, (names.REFINE, names.TRY_AGAIN)), (What.CONFLICT, (names.CONFLICT,))):
         found = {
             (span.attributes.get(names.TASK_ID, ""), span.attributes.get(names.ATTEMPT, ""))
             for span in spans
-            if _is(span, kind)
+            if any(_is(span, kind) for kind in kinds)
         }
         for step in timeline.steps:
             if step.what is what and step.status is not StepStatus.OPEN and step.details:

@@ -14,6 +14,7 @@ from muster_protocol.messages import (
     Dispatched,
     Event,
     HandedBack,
+    LogBody,
     PlanRecorded,
     Progress,
     Refused,
@@ -61,7 +62,7 @@ class Board:
         """Fold an entry; returns what is new."""
         if entry.sequence <= self.state.last_sequence:
             return None
-        previous = self.state.owner
+        previous, described = self.state.owner, self._description_of(entry.body)
         apply(self.state, entry)
         match entry.body:
             case Taken() as taken:
@@ -71,7 +72,8 @@ class Board:
             case Result() as result:
                 news = self._result(result)
             case Revision() as revision:
-                text = f"{revision.task_id}  attempt {revision.attempt} with a better description"
+                better = "" if revision.description == described else " with a better description"
+                text = f"{revision.task_id}  attempt {revision.attempt}{better}"
                 news = News(NewsKind.RETRY, text)
             case Decision() as decision:
                 text = f"{decision.decision} by {decision.by} {decision.reason}".rstrip()
@@ -111,6 +113,11 @@ class Board:
         if previous is not None and previous != taken.instance:
             return News(NewsKind.TAKEN_OVER, f"taken over by supervisor-{taken.instance}")
         return News(NewsKind.STAGE, f"taken   by supervisor-{taken.instance}")
+
+    def _description_of(self, body: LogBody) -> str | None:
+        """What the task of a revision is to do, before that."""
+        task = self.state.tasks.get(body.task_id) if isinstance(body, Revision) else None
+        return task.description if task else None
 
     def _started(self, event: Started, now: float) -> News | None:
         if self._is_done(event.task_id):

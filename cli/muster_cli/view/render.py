@@ -47,7 +47,9 @@ def plan_of(state: RequestState) -> RenderableType:
     rows = in_order(state)
     for task_id, depth in rows[:MAX_ROWS]:
         task = state.tasks[task_id]
-        table.add_row(_indented(task_id, depth), Text(_tag(task), "magenta"), Text(_after(task) or "at once", "dim"))
+        table.add_row(
+            _indented(_name(task), depth), Text(_tag(task), "magenta"), Text(_after(task) or "at once", "dim")
+        )
     if len(rows) > MAX_ROWS:
         table.add_row(Text(f"  … and {len(rows) - MAX_ROWS} more", "dim"))
     return table
@@ -63,7 +65,7 @@ def progress_of(board: Board, now: float) -> RenderableType:
         task = state.tasks[task_id]
         standing = explain_task(state, task, board.seen(now))
         mark, style = MARKS[standing.status]
-        name = Text.assemble(_indent(depth), (f"{mark} ", style), (task_id, style))
+        name = Text.assemble(_indent(depth), (f"{mark} ", style), (_name(task), style))
         after = Text(_after(task), "dim", no_wrap=True, overflow="ellipsis")
         doing = _doing(task, standing, board.assignments.get(task_id), now)
         table.add_row(name, Text(_tag(task), "magenta"), doing, after)
@@ -79,7 +81,7 @@ def tasks_of(view: RequestView) -> RenderableType:
         standing, result = explain_task(view.state, task, view.seen), task.result
         mark, style = MARKS[standing.status]
         listing.add(
-            task_id,
+            _name(task),
             Text(f"{mark} {standing.status.value}", style),
             _tag(task),
             str(len(task.attempts)),
@@ -175,6 +177,11 @@ def _reason(task: TaskState, standing: TaskStanding) -> str:
     if standing.status is TaskStatus.DONE:
         return ""
     return " ".join(standing.reason.split())
+
+
+def _name(task: TaskState) -> str:
+    """What people call it: an item of a map by what it is."""
+    return plain(task.spec.name)
 
 
 def _tag(task: TaskState) -> str:

@@ -56,4 +56,4 @@ class Refused(Terminal):
 class OutOfBudget(Terminal):
     """What is left of the budget does not pay for another call."""
 
-    error_class = "resource"
+    error_class = "budget"

@@ -33,8 +33,9 @@ from muster_protocol.fields import check_spelling, check_supported
 from muster_protocol.fold import Entry, RequestState, apply, fold
 from muster_protocol.messages import Answer, Budget, Cancel, Request, Result, Taken
 from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
-from muster_protocol.plan import MapOver, Plan
+from muster_protocol.plan import Plan
 from muster_protocol.sender import Origin, Sender
+from muster_protocol.unfold import MapOver
 
 log = logging.getLogger("muster.client")
 T = TypeVar("T")

@@ -60,6 +60,7 @@ class RequestView:
         standing, result = explain_task(self.state, task, self.seen), task.result
         return {
             "id": task.spec.id,
+            "label": task.spec.label,
             "tag": task.spec.tag,
             "role": result.role if result else task.spec.tag or "",
             "status": standing.status.value,

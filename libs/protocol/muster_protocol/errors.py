@@ -34,6 +34,8 @@ class Terminal(MusterError):
 class Invalid(Terminal):
     """Something breaks a rule. `where` is the path of the field, such as `tasks.2.tag`."""
 
+    error_class = "input"
+
     def __init__(self, reason: str, where: str = "") -> None:
         super().__init__(f"{where}: {reason}" if where else reason)
         self.reason = reason

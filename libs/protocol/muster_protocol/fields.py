@@ -6,7 +6,8 @@ from typing import Any, cast
 
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import Budget, Request
-from muster_protocol.plan import Frozen, MapOver, Plan, TaskSpec, Template
+from muster_protocol.plan import AtLeast, Frozen, Plan, Retry, TaskSpec
+from muster_protocol.unfold import MapOver, Reduce, Template
 
 ALSO_READ = {"worker_type"}  # as `tag`
 INSIDE: dict[str, type[Frozen]] = {
@@ -15,7 +16,9 @@ INSIDE: dict[str, type[Frozen]] = {
     "budget": Budget,
     "tasks": TaskSpec,
     "template": Template,
-    "reduce": Template,
+    "reduce": Reduce,
+    "gather": AtLeast,
+    "retry": Retry,
 }
 
 

@@ -1,17 +1,16 @@
-"""A plan: tasks as a directed acyclic graph, in the words of the book; and the map that unfolds into one."""
+"""A plan: tasks as a directed acyclic graph, in the words of the book."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from muster_protocol.errors import Invalid
 from muster_protocol.subjects import Tag, TaskId, as_id
 
 Aggregation = Literal["merge", "select", "reduce"]
 MAX_TASKS = 10_000  # the largest request that the bench holds flat
 MAX_DEPENDENCIES = 100_000  # of all tasks together; every owner and reader walks along each of them
-MAX_UNFOLDED = 32 * 1024 * 1024  # characters: half a megabyte of map must not become gigabytes
+MAX_INPUTS = 256 * 1024  # characters of JSON for one task: more is better read from where it lies
 
 
 class Frozen(BaseModel):
@@ -23,8 +22,37 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, allow_inf_nan=False)
 
 
+class Retry(Frozen):
+    """How failed attempts are tried again, where it is said; the rest is in the table of `retry.py`."""
+
+    max_attempts: int | None = Field(default=None, ge=1, le=10)
+    backoff_seconds: float | None = Field(default=None, ge=0, le=3600)  # before the second attempt; then it doubles
+    refine: bool | None = None  # whether a model describes the task better first, whatever the class of the error
+
+    def over(self, general: "Retry") -> "Retry":
+        """What this says, and where it says nothing, what holds in general."""
+        said = {name: value for name, value in self if value is not None}
+        return general.model_copy(update=said) if said else general
+
+
+TABLE = Retry()  # nothing is said: the table of `retry.py` holds
+
+
+class AtLeast(Frozen):
+    """So many of what a task gathers must be done."""
+
+    at_least: int = Field(ge=0)
+
+
+Gather = Literal["all", "done"] | AtLeast
+
+
 class TaskSpec(Frozen):
-    """One unit of work for one tag. `worker_type` is read as `tag`."""
+    """One unit of work for one tag. `worker_type` is read as `tag`.
+
+    `description` is for whoever thinks, `inputs` are for whoever computes. What came of a map or a broadcast says of
+    which: `item_of` and `copy_of`.
+    """
 
     id: TaskId
     description: str = Field(min_length=1)
@@ -33,10 +61,29 @@ class TaskSpec(Frozen):
     match_some: tuple[Tag, ...] = ()
     broadcast: bool = False
     dependencies: tuple[TaskId, ...] = ()
+    gather: Gather | None = None  # how many of them must be done; see fold/gathering.py
+    inputs: dict[str, Any] = Field(default_factory=dict[str, Any])
     expected_output: str | dict[str, Any] | None = None
     timeout_seconds: float | None = Field(default=None, gt=0)
     max_attempts: int | None = Field(default=None, ge=1, le=10)
+    retry: Retry | None = None
     model: str | None = None
+    label: str = Field(default="", max_length=120)  # what people call it; its id if it has none
+    item_of: TaskId | None = None
+    copy_of: TaskId | None = None
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.label or self.id
+
+    @field_validator("gather", mode="before")
+    @classmethod
+    def _is_all_done_or_a_number(cls, given: Any) -> Any:
+        is_number = isinstance(given, AtLeast) or (isinstance(given, dict) and "at_least" in given)
+        if given is not None and given not in ("all", "done") and not is_number:
+            raise ValueError("is all, done or {at_least: n}")
+        return cast("Any", given)
 
 
 class Plan(Frozen):
@@ -53,56 +100,6 @@ class Plan(Frozen):
         if count > MAX_DEPENDENCIES:
             raise ValueError(f"{count:,} dependencies in all; the most is {MAX_DEPENDENCIES:,}")
         return self
-
-
-class Template(Frozen):
-    """What each item of a map becomes: `{item}` in the description stands for it."""
-
-    description: str = Field(min_length=1)
-    tag: Tag = Field(validation_alias=AliasChoices("tag", "worker_type"))
-    expected_output: str | dict[str, Any] | None = None
-    timeout_seconds: float | None = Field(default=None, gt=0)
-    max_attempts: int | None = Field(default=None, ge=1, le=10)
-
-
-class MapOver(Frozen):
-    """One template over many items, optionally followed by one task that sees all results."""
-
-    template: Template
-    items: tuple[str, ...] = Field(min_length=1, max_length=MAX_TASKS - 1)
-    reduce: Template | None = None
-
-
-def unfold(over: MapOver, goal: str = "") -> Plan:
-    """The plan of a map: `item-1` … `item-n`, then `reduce`."""
-    text = over.template.description
-    size = len(over.items) * len(text) + text.count("{item}") * sum(map(len, over.items))
-    if size > MAX_UNFOLDED:
-        raise Invalid(f"unfolds to {size:,} characters; the most is {MAX_UNFOLDED:,}", "map")
-    tasks = [
-        TaskSpec(
-            id=f"item-{number}",
-            description=over.template.description.replace("{item}", item),
-            tag=over.template.tag,
-            expected_output=over.template.expected_output,
-            timeout_seconds=over.template.timeout_seconds,
-            max_attempts=over.template.max_attempts,
-        )
-        for number, item in enumerate(over.items, 1)
-    ]
-    if over.reduce is not None:
-        tasks.append(
-            TaskSpec(
-                id="reduce",
-                description=over.reduce.description,
-                tag=over.reduce.tag,
-                dependencies=tuple(task.id for task in tasks),
-                expected_output=over.reduce.expected_output,
-                timeout_seconds=over.reduce.timeout_seconds,
-                max_attempts=over.reduce.max_attempts,
-            )
-        )
-    return Plan(goal=goal or over.template.description, tasks=tuple(tasks))
 
 
 def copy_id(task_id: TaskId, role: str) -> TaskId:

@@ -1,15 +1,21 @@
-"""Whether, when and how a failed attempt is tried again: values in, values out.
+"""Whether, when and how a failed attempt is tried again: a table of values, and functions that read it.
 
-The class of an error selects a policy. `max_attempts` of the task bounds the attempts of every class; a policy bounds
-them further. The delay doubles with each attempt, and its jitter is a hash of the attempt, so that a supervisor that
-takes the request over computes the same time as the one before it.
+The class of an error selects a policy. `max_attempts` of the task bounds the failed attempts of every class; a policy
+bounds them further. A task, its role or its team may say something else (`Retry` in plan.py), except that a function
+is never described anew: the plan's entry in the log says so for each tag. What is handed back, and what a worker that
+dies leaves undone, is delivered again as the same attempt and counts as no failure.
+
+The delay doubles with each attempt, and its jitter is a hash of the attempt, so that a supervisor that takes the
+request over computes the same time as the one before it.
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.messages.log import ErrorClass, Failure, Result
+from muster_protocol.plan import TABLE, Retry, TaskSpec
 from muster_protocol.status_words import ResultStatus
 
 BACKOFF_SECONDS = 0.5  # before the second attempt; doubles with each further one
@@ -23,20 +29,40 @@ class RetryPolicy:
 
     max_attempts: int | None = None  # None: the task's own limit alone
     backoff_seconds: float = BACKOFF_SECONDS
+    refine: bool = False  # a model sees the error and describes the task better first; else no model is called
+    elsewhere: bool = False  # only by another model or role; a team cannot list one yet, so it is not tried again
 
 
-RETRIED, NEVER = RetryPolicy(), RetryPolicy(max_attempts=1)
+AGAIN = RetryPolicy()
+REFINED = RetryPolicy(refine=True)
+ELSEWHERE = RetryPolicy(max_attempts=2, elsewhere=True)
+NEVER = RetryPolicy(max_attempts=1)
 POLICIES: dict[ErrorClass, RetryPolicy] = {
-    "network": RETRIED,
-    "timeout": RETRIED,
-    "resource": RETRIED,
-    "logic": RETRIED,
-    "refusal": RETRIED,
-    "bad_output": RETRIED,
+    "network": AGAIN,
+    "timeout": AGAIN,
+    "resource": AGAIN,
+    "logic": REFINED,
+    "bad_output": REFINED,
+    "refusal": ELSEWHERE,
+    "input": NEVER,
+    "budget": NEVER,
     "poison": NEVER,
-    "expired": NEVER,
     "cancelled": NEVER,
+    "expired": NEVER,
+    "unknown_outcome": NEVER,
 }
+
+
+def retry_of(spec: TaskSpec, by_tag: Mapping[str, Retry]) -> Retry:
+    """What is said about the retries of a task: by itself, else for its tag."""
+    general = by_tag.get(spec.tag, TABLE) if spec.tag is not None else TABLE
+    return general if spec.retry is None else spec.retry.over(general)
+
+
+def max_attempts_of(spec: TaskSpec, by_tag: Mapping[str, Retry], default: int) -> int:
+    """How many failed attempts end a task: the nearest that says so, the task itself first."""
+    own = spec.max_attempts if spec.retry is None else spec.retry.max_attempts or spec.max_attempts
+    return own or retry_of(spec, by_tag).max_attempts or default
 
 
 def is_retried(result: Result, max_attempts: int) -> bool:
@@ -45,18 +71,24 @@ def is_retried(result: Result, max_attempts: int) -> bool:
         return False
     if result.error is None:
         return result.attempt < max_attempts
-    if result.error.is_final:
+    policy = POLICIES[result.error.error_class]
+    if result.error.is_final or policy.elsewhere:
         return False
-    return result.attempt < min(max_attempts, _policy(result.error).max_attempts or max_attempts)
+    return result.attempt < min(max_attempts, policy.max_attempts or max_attempts)
 
 
-def retry_delay(attempt: AttemptId, error: Failure | None = None) -> float:
+def is_refined(error: Failure | None, retry: Retry) -> bool:
+    """Whether a model describes the task better before its next attempt."""
+    if retry.refine is not None:
+        return retry.refine
+    return error is None or POLICIES[error.error_class].refine
+
+
+def retry_delay(attempt: AttemptId, error: Failure | None = None, retry: Retry = TABLE) -> float:
     """Seconds from a failure to this attempt, its next one."""
     digest = hashlib.sha256(str(attempt).encode()).digest()
     jitter = 0.75 + digest[0] / 255 / 2
-    backoff = BACKOFF_SECONDS if error is None else _policy(error).backoff_seconds
-    return min(MAX_BACKOFF_SECONDS, backoff * 2 ** (attempt.attempt - 2)) * jitter
-
-
-def _policy(error: Failure) -> RetryPolicy:
-    return POLICIES[error.error_class]
+    backoff = retry.backoff_seconds
+    if backoff is None:
+        backoff = BACKOFF_SECONDS if error is None else POLICIES[error.error_class].backoff_seconds
+    return min(max(backoff, MAX_BACKOFF_SECONDS), backoff * 2 ** (attempt.attempt - 2)) * jitter

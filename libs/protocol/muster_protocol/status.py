@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.counted import counted
-from muster_protocol.fold.state import RequestState, TaskPhase, TaskState
+from muster_protocol.fold.state import FINAL, RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Answer, AnswerStatus, Failure
 from muster_protocol.plan import TaskSpec
 from muster_protocol.sender import shown_name
@@ -88,7 +88,7 @@ def explain_task(state: RequestState, task: TaskState, seen: Seen) -> TaskStandi
 
 def _task_reason(state: RequestState, task: TaskState, seen: Seen) -> str:
     if task.phase is TaskPhase.WAITING:
-        missing = [name for name in task.spec.dependencies if state.tasks[name].phase is not TaskPhase.DONE]
+        missing = [name for name in task.spec.dependencies if state.tasks[name].phase not in FINAL]
         return f"for {few(missing)}"
     if task.phase is TaskPhase.READY:
         return "to be dispatched when there is room and budget"

@@ -10,7 +10,7 @@ from itertools import islice
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.fold import RequestState, TaskPhase, advance, next_timer
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
-from muster_protocol.retry import retry_delay
+from muster_protocol.retry import is_refined, retry_delay, retry_of
 
 MAX_RESERVE_SECONDS = 5.0  # the most that is kept back before a deadline to compose the answer
 MIN_USD = 1e-6  # less is a rounding error and pays for nothing
@@ -37,6 +37,14 @@ class Refine:
 
 
 @dataclass(frozen=True, slots=True)
+class TryAgain:
+    """Let the next attempt of a failed task be what the last one was: no model is called."""
+
+    attempt_id: AttemptId
+    not_before: float
+
+
+@dataclass(frozen=True, slots=True)
 class Expire:
     """Record that an attempt failed: no result came by its timeout."""
 
@@ -53,7 +61,7 @@ class GiveAnswer:
     cause: str = ""  # the class of what ended the request, for `error.type`; empty: what ended its tasks
 
 
-Step = MakePlan | DispatchTasks | Refine | Expire | GiveAnswer
+Step = MakePlan | DispatchTasks | Refine | TryAgain | Expire | GiveAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,7 @@ def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE) -> li
     attempts = tuple(_dispatchable(state, now, allowance))
     if attempts:
         steps.append(DispatchTasks(attempts))
-    steps.extend(_refinements(state, now))  # last: a model is slow, and its cost is not reserved
+    steps.extend(_retries(state, now))  # last: a model is slow, and its cost is not reserved
     if not steps and state.ready and not state.in_flight:
         return [GiveAnswer(status_of(state), "the budget is used up", cause="budget")]
     return steps
@@ -130,13 +138,16 @@ def _last_attempt(state: RequestState, task_id: str) -> AttemptId:
     return state.attempt_id(task_id, len(state.tasks[task_id].attempts))
 
 
-def _refinements(state: RequestState, now: float) -> Iterator[Refine]:
+def _retries(state: RequestState, now: float) -> Iterator[Refine | TryAgain]:
     """One for each failed task that may be tried again."""
+    assert state.plan_entry is not None
     for task_id in state.awaiting_retry:
         task = state.tasks[task_id]
         attempt = state.attempt_id(task_id, len(task.attempts) + 1)
         error = task.result.error if task.result else None
-        yield Refine(attempt, now + retry_delay(attempt, error))
+        retry = retry_of(task.spec, state.plan_entry.retry)
+        step = Refine if is_refined(error, retry) else TryAgain
+        yield step(attempt, now + retry_delay(attempt, error, retry))
 
 
 def _dispatchable(state: RequestState, now: float, allowance: Allowance) -> Iterator[Reservation]:

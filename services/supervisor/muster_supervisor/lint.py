@@ -3,17 +3,20 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic_core import from_json
 
 from muster_agent.output_schema import schema_mistake
-from muster_agent.team.schema import Team
+from muster_agent.team.schema import FunctionRole, Team
 from muster_protocol.fields import nearest
 from muster_protocol.messages import Budget
-from muster_protocol.plan import MAX_TASKS, Plan, TaskSpec, copy_id, cycle_in, needs_of
+from muster_protocol.plan import MAX_INPUTS, MAX_TASKS, AtLeast, Plan, TaskSpec, copy_id, cycle_in, needs_of
 from muster_supervisor.routing import Matching, matcher
 
+MESSAGE_DEPTH = 8  # levels of lists and objects around inputs, in whichever message they travel
 MAX_FINDINGS = 20  # errors in one answer: more would hide the first ones …
 MAX_OF_A_RULE = 10  # … and those of one rule must not hide what another rule says
 _VAGUE = re.compile(
@@ -44,7 +47,13 @@ def lint(
 ) -> list[Finding]:
     """All errors (at most twenty), then the warnings; items of a map may well be the same."""
     matching = matcher(team)
-    rules = (_id_findings(plan), _cycle_findings(plan), _route_findings(plan, team, matching), _schema_findings(plan))
+    rules = (
+        _id_findings(plan),
+        _cycle_findings(plan),
+        _route_findings(plan, team, matching),
+        _task_findings(plan, matching),
+        _schema_findings(plan),
+    )
     findings = [finding for found in rules for finding in found[:MAX_OF_A_RULE]]
     if not findings:
         findings = _size_findings(plan, budget or Budget(), matching)
@@ -131,6 +140,50 @@ def _schema_findings(plan: Plan) -> list[Finding]:
     return found
 
 
+def _task_findings(plan: Plan, matching: Matching) -> list[Finding]:
+    """What single tasks ask for that cannot be."""
+    ids = {task.id for task in plan.tasks}
+    parts = {task.id: len(matching(task)) for task in plan.tasks if task.broadcast}
+    found: list[Finding] = []
+    for task in plan.tasks:
+        if task.retry is not None and task.retry.refine and _is_for_function(task, matching):
+            text = "its role is a function, which is called again as it was; leave it out"
+            found.append(Finding("error", f"tasks.{task.id}.retry.refine", text))
+        if task.inputs and (wrong := wrong_with_inputs(task.inputs)):
+            found.append(Finding("error", f"tasks.{task.id}.inputs", wrong))
+        if task.gather is not None and (wrong := _wrong_with_gather(task, parts)):
+            found.append(Finding("error", f"tasks.{task.id}.gather", wrong))
+        if task.item_of in ids:
+            text = f"{task.item_of!r} is a task of the plan; give the map another name"
+            found.append(Finding("error", f"tasks.{task.id}.item_of", text))
+    return found
+
+
+def _is_for_function(task: TaskSpec, matching: Matching) -> bool:
+    return any(isinstance(role, FunctionRole) for role in matching(task))
+
+
+def wrong_with_inputs(inputs: Mapping[str, Any]) -> str:
+    """Why no message can carry these inputs; empty when one can."""
+    try:
+        text = json.dumps(inputs, ensure_ascii=False, allow_nan=False)
+        from_json(f"{'[' * MESSAGE_DEPTH}{text}{']' * MESSAGE_DEPTH}".encode())  # as deep as in a plan or a task
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"cannot be sent as JSON: {error}"
+    if len(text) > MAX_INPUTS:
+        return f"{len(text):,} characters of JSON; the most is {MAX_INPUTS:,}: name the place where it can be read"
+    return ""
+
+
+def _wrong_with_gather(task: TaskSpec, parts: Mapping[str, int]) -> str:
+    count = sum(parts.get(name, 1) for name in set(task.dependencies))
+    if not count:
+        return "it depends on nothing that could be gathered"
+    if isinstance(task.gather, AtLeast) and task.gather.at_least > count:
+        return f"at least {task.gather.at_least:,} are to be done, but it depends on {count:,}"
+    return ""
+
+
 def _tags(team: Team) -> str:
     return "; ".join(f"{role.name} = {', '.join(role.tags)}" for role in team.roles)
 
@@ -164,7 +217,7 @@ def _warnings(plan: Plan, num_tasks: int | None, *, is_map: bool) -> list[Findin
 
 
 def same_work(plan: Plan) -> list[tuple[str, ...]]:
-    """Groups of tasks that are the same work: the same tags and dependencies, and descriptions that say the same.
+    """Groups of tasks that are the same work: with the same tags, dependencies and inputs, and the same words.
 
     Copies of a broadcast are meant to be the same, and so are the tasks of which a plan selects the best.
     """
@@ -178,7 +231,8 @@ def same_work(plan: Plan) -> list[tuple[str, ...]]:
         if task.broadcast or (is_select and task.id not in needed):
             continue
         tags = (task.tag, frozenset(task.match_all), frozenset(task.match_some))
-        groups.setdefault((text, tags, frozenset(task.dependencies)), []).append(task.id)
+        inputs = json.dumps(task.inputs, sort_keys=True, default=str) if task.inputs else ""
+        groups.setdefault((text, tags, frozenset(task.dependencies), inputs), []).append(task.id)
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 

@@ -66,7 +66,7 @@ class Owner:
         self.conflicts = 0  # that are listed, when the answer is given
         self.publishing: set[str] = set()  # tasks whose message is not stored yet
         self.is_workflow_new = False  # its span was just exported: the first tasks wait until it is out
-        self.refining: set[str] = set()  # tasks whose next description is being written
+        self.revising: set[str] = set()  # tasks whose next attempt is being prepared
         self.told_to_stop: set[tuple[str, int, int | None]] = set()  # attempts that were overtaken, and their messages
         self._background: set[asyncio.Task[None]] = set()
         self._background_error: Exception | None = None

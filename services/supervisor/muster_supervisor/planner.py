@@ -18,7 +18,8 @@ from muster_bus.tracing.tracing import current, fail
 from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.fields import check_supported
 from muster_protocol.messages import Request, Usage
-from muster_protocol.plan import MAX_DEPENDENCIES, MAX_TASKS, Plan, unfold
+from muster_protocol.plan import MAX_DEPENDENCIES, MAX_TASKS, Plan
+from muster_protocol.unfold import unfold
 from muster_supervisor.draft import readable_part
 from muster_supervisor.lint import Finding, errors, lint, same_work
 from muster_supervisor.routing import route

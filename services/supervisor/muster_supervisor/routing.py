@@ -42,6 +42,7 @@ def route(plan: Plan, team: Team) -> Plan:
                 "match_all": (),
                 "match_some": (),
                 "broadcast": False,
+                "copy_of": task.id if task.broadcast else task.copy_of,
                 "dependencies": needs,
                 "timeout_seconds": task.timeout_seconds or timeouts.get(role.name),
             }

@@ -52,6 +52,7 @@ from muster_supervisor.decide import (
     MakePlan,
     Refine,
     Step,
+    TryAgain,
     due,
     next_time,
 )
@@ -62,7 +63,7 @@ from muster_supervisor.steps.answer import give_answer, refuse
 from muster_supervisor.steps.dispatch import dispatch, publish_again
 from muster_supervisor.steps.expire import expire
 from muster_supervisor.steps.plan import plan
-from muster_supervisor.steps.refine import start_refining
+from muster_supervisor.steps.refine import start_revising
 from muster_supervisor.taking.answered import acknowledge, acknowledge_again
 from muster_supervisor.taking.disposition import Disposition, Held, classify, report_reuse
 from muster_supervisor.taking.signs import Signs, signs_of_work
@@ -256,8 +257,8 @@ class Run:
     def _is_under_way(self, step: Step) -> bool:
         """Whether a step is being carried out in the background, or must wait for that."""
         match step:
-            case Refine(attempt_id=(_, task_id, _)):
-                return task_id in self.owner.refining
+            case Refine(attempt_id=(_, task_id, _)) | TryAgain(attempt_id=(_, task_id, _)):
+                return task_id in self.owner.revising
             case Expire(attempt_id=(_, task_id, _)):
                 return task_id in self.owner.publishing  # no worker can have it yet: a full TASKS costs no attempt
             case _:
@@ -270,8 +271,8 @@ class Run:
                     await plan(self.owner)
                 case DispatchTasks():
                     await self._dispatch(step)
-                case Refine():
-                    start_refining(self.owner, step)
+                case Refine() | TryAgain():
+                    start_revising(self.owner, step)
                 case Expire():
                     await expire(self.owner, step)
                 case GiveAnswer():

@@ -18,10 +18,10 @@ from muster_bus.tracing import names
 from muster_bus.tracing.computed import ComputedSpan
 from muster_bus.tracing.context import RequestTrace
 from muster_bus.tracing.tracing import MAX_REASON, Value, event
-from muster_protocol.attempt_id import AttemptId
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import AnswerStatus
 from muster_protocol.subjects import last_token
+from muster_supervisor.decide import Refine, TryAgain
 from muster_supervisor.owner import Owner
 
 
@@ -65,16 +65,17 @@ def plan_span(owner: Owner) -> AbstractContextManager[Span | None]:
     return owner.bus.tracing.span(f"{names.PLAN} {team}", attributes)
 
 
-def refine_span(owner: Owner, attempt_id: AttemptId, wait_seconds: float) -> AbstractContextManager[Span | None]:
-    """A new description for a failed task; the next attempt is not made before its back-off is over."""
+def back_off_span(owner: Owner, step: Refine | TryAgain) -> AbstractContextManager[Span | None]:
+    """What precedes the next attempt of a failed task, such as a new description; it waits for its back-off."""
 
     @contextmanager
     def opened() -> Generator[Span | None]:
-        request_id, task_id, attempt = attempt_id
+        request_id, task_id, attempt = step.attempt_id
         attributes = {names.REQUEST_ID: request_id, names.TASK_ID: task_id, names.ATTEMPT: attempt}
+        name = names.REFINE if isinstance(step, Refine) else names.TRY_AGAIN
         role = owner.state.tasks[task_id].outcome()["role"]
-        with owner.bus.tracing.span(f"{names.REFINE} {role}", attributes) as span:
-            event(names.BACK_OFF, {names.SECONDS: round(wait_seconds, 3)})
+        with owner.bus.tracing.span(f"{name} {role}", attributes) as span:
+            event(names.BACK_OFF, {names.SECONDS: round(step.not_before - owner.now(), 3)})
             yield span
 
     return opened()

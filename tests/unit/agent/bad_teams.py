@@ -27,6 +27,17 @@ CASES = [
     ),
     ("zero", GOOD + "limits: {in_flight: 0}", ":3: limits.in_flight: needs a number of at least 1, not 0"),
     ("too many", GOOD + "limits: {max_attempts: 11}", ":3: limits.max_attempts: needs a number of at most 10, not 11"),
+    (
+        "a function that is described anew",
+        "team: t\nroles: [{name: a, run: 'NAME:fine', retry: {refine: true}}]",
+        ":2: roles.0.retry (a): refine: true is for roles that use a model; a function is called again as it was",
+    ),
+    (
+        "a misspelt retry",
+        GOOD + "retry: {backof_seconds: 1}",
+        ":3: retry.backof_seconds: unknown key 'backof_seconds'; did you mean 'backoff_seconds'? "
+        "known: backoff_seconds, max_attempts, refine",
+    ),
     ("half a task", GOOD + "limits: {in_flight: 1.5}", ":3: limits.in_flight: needs a whole number, not 1.5"),
     (
         "words for a number",

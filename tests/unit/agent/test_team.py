@@ -8,6 +8,7 @@ from muster_agent.functions import load_function
 from muster_agent.team.file import load_team, team_of
 from muster_agent.team.schema import FunctionRole, ModelRole
 from muster_protocol.errors import Invalid
+from muster_protocol.plan import Retry
 from tests.unit.agent.teams import CLOUD, FUNCTIONS, team
 
 
@@ -36,6 +37,18 @@ def test_limits_that_are_not_set_have_defaults():
 
     assert (limits.in_flight, limits.deadline_seconds) == (32, 600)
     assert (limits.task_timeout_seconds, limits.max_attempts) == (300, 3)
+
+
+def test_what_a_role_says_about_retries_comes_before_what_the_team_says_and_no_function_is_described_anew():
+    found = team(
+        {"name": "model", "tags": ["both"], "retry": {"max_attempts": 5}},
+        {"name": "function", "tags": ["both"], "run": "roles:f"},
+        retry={"max_attempts": 2, "backoff_seconds": 1.5},
+    )
+
+    assert found.retry_of("model") == Retry(max_attempts=5, backoff_seconds=1.5)
+    assert found.retry_of("function") == Retry(max_attempts=2, backoff_seconds=1.5, refine=False)
+    assert found.retry_of("both") == Retry(max_attempts=5, backoff_seconds=1.5, refine=False)
 
 
 @pytest.mark.parametrize("content", ["- a list", "{", ""])

@@ -16,7 +16,7 @@ from muster_protocol.messages import (
     Revision,
     Usage,
 )
-from muster_protocol.plan import Plan, TaskSpec
+from muster_protocol.plan import AtLeast, Gather, Plan, TaskSpec
 from tests.unit.protocol.log_builder import (
     REQUEST,
     answer,
@@ -37,6 +37,9 @@ task_ids = st.sampled_from((*TASK_IDS, "unknown"))
 attempts = st.integers(0, 4)
 numbers = st.tuples(task_ids, attempts)
 times = st.floats(0, 5_000)
+gathers: st.SearchStrategy[Gather | None] = st.none() | st.sampled_from(
+    ("all", "done", AtLeast(at_least=0), AtLeast(at_least=2))
+)
 
 
 @st.composite
@@ -47,8 +50,15 @@ def plans(draw: st.DrawFn, most: int = len(TASK_IDS)) -> Plan:
     specs: list[TaskSpec] = []
     for place, task_id in enumerate(ids):
         needs = draw(st.lists(st.sampled_from(ids[:place]), max_size=3)) if place else []
-        max_attempts = draw(st.none() | st.integers(1, 3))
-        spec = TaskSpec(id=task_id, description="x", tag="work", dependencies=tuple(needs), max_attempts=max_attempts)
+        spec = TaskSpec(
+            id=task_id,
+            description="x",
+            tag="work",
+            dependencies=tuple(needs),
+            max_attempts=draw(st.none() | st.integers(1, 3)),
+            gather=draw(gathers),
+            item_of=draw(st.sampled_from((None, "items"))),
+        )
         specs.append(spec)
     return plan_of(*draw(st.permutations(specs)))
 

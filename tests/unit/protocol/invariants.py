@@ -1,6 +1,8 @@
 """What is true of every state, whatever the log holds: the counts and sets agree with the tasks."""
 
-from muster_protocol.fold import FINAL, RequestState, TaskPhase, advance, next_timer
+from muster_protocol.fold import FINAL, RequestState, TaskPhase, TaskState, advance, next_timer
+from muster_protocol.fold.gathering import may_lack
+from muster_protocol.plan import AtLeast
 
 CLOSE = 1e-6
 
@@ -8,13 +10,15 @@ CLOSE = 1e-6
 def assert_consistent(state: RequestState) -> None:
     _assert_counts(state)
     for task_id, task in state.tasks.items():
-        done = [state.tasks[need].phase is TaskPhase.DONE for need in dict.fromkeys(task.spec.dependencies)]
+        needs = [state.tasks[need] for need in dict.fromkeys(task.spec.dependencies)]
+        done = [needed.phase is TaskPhase.DONE for needed in needs]
         assert [attempt.number for attempt in task.attempts] == list(range(1, len(task.attempts) + 1))
         assert all(attempt.result is not None for attempt in task.attempts[:-1])
         assert len(task.attempts) <= task.max_attempts
         assert task.missing == done.count(False)
+        assert task.lost == sum(is_lost(needed) and may_lack(task, needed) for needed in needs)
         if task.attempts or task.phase is TaskPhase.READY:
-            assert all(done), f"{task_id} runs before its dependencies are done"
+            assert has_enough(task, needs), f"{task_id} runs before enough of its dependencies are done"
         assert (task.phase is TaskPhase.DONE) == (task.success is not None)
         if task.success is not None:
             assert task.result is task.success is task.attempts[task.success.attempt - 1].result
@@ -22,14 +26,33 @@ def assert_consistent(state: RequestState) -> None:
             assert task.reason is None
         assert (task_id in state.overtaken) == (task.success is not None and task.attempts[-1].result is None)
         if task.phase is TaskPhase.SKIPPED:
-            ended = [state.tasks[need].phase for need in task.spec.dependencies]
-            assert TaskPhase.FAILED in ended or TaskPhase.SKIPPED in ended
+            assert cannot_begin(task, needs)
             assert task.reason is not None
             assert any(task.reason.startswith(f"{need} ") for need in task.spec.dependencies)
         if task.phase is TaskPhase.WAITING:
-            ended = [state.tasks[need].phase for need in task.spec.dependencies]
-            assert TaskPhase.FAILED not in ended
-            assert TaskPhase.SKIPPED not in ended
+            assert not cannot_begin(task, needs)
+            assert task.missing > task.lost, f"{task_id} waits for nothing"
+
+
+def is_lost(needed: TaskState) -> bool:
+    return needed.phase in (TaskPhase.FAILED, TaskPhase.SKIPPED)
+
+
+def has_enough(task: TaskState, needs: list[TaskState]) -> bool:
+    """Whether all that it cannot do without is done, and so many of the others as `gather` says."""
+    parts = [needed for needed in needs if may_lack(task, needed)]
+    done = sum(needed.phase is TaskPhase.DONE for needed in parts)
+    most = task.spec.gather.at_least if isinstance(task.spec.gather, AtLeast) else 1
+    others = (needed for needed in needs if not may_lack(task, needed))
+    return all(needed.phase is TaskPhase.DONE for needed in others) and done >= min(most, len(parts))
+
+
+def cannot_begin(task: TaskState, needs: list[TaskState]) -> bool:
+    """Whether too much of what it needs has failed or was skipped."""
+    parts = [needed for needed in needs if may_lack(task, needed)]
+    most = task.spec.gather.at_least if isinstance(task.spec.gather, AtLeast) else 1
+    is_short = sum(not is_lost(needed) for needed in parts) < min(most, len(parts))
+    return is_short or any(is_lost(needed) and not may_lack(task, needed) for needed in needs)
 
 
 def _assert_counts(state: RequestState) -> None:

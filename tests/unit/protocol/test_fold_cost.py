@@ -2,10 +2,14 @@
 
 import gc
 import time
+from collections.abc import Callable
+
+import pytest
 
 from muster_protocol.fold import Entry, fold
 from tests.unit.protocol.log_builder import (
     REQUEST,
+    failure,
     planned,
     reserved,
     result,
@@ -22,6 +26,16 @@ def wide(count: int) -> list[Entry]:
     return log.entries
 
 
+def gathered(count: int) -> list[Entry]:
+    """The same, but every second task fails, and one gathers them all."""
+    items = [task(f"t{n}", max_attempts=1).model_copy(update={"item_of": "items"}) for n in range(count - 1)]
+    log = planned(*items, task("sum", *(item.id for item in items)))
+    log.own(reserved(*((item.id, 1) for item in items)))
+    for number, item in enumerate(items):
+        log.work(failure(item.id) if number % 2 else result(item.id))
+    return log.entries
+
+
 def cpu_seconds(entries: list[Entry]) -> float:
     """The least of five: what the machine does beside it only adds."""
     times: list[float] = []
@@ -32,9 +46,13 @@ def cpu_seconds(entries: list[Entry]) -> float:
     return min(times)
 
 
-def test_a_result_costs_the_same_in_a_log_of_ten_thousand_as_in_one_of_a_hundred():
-    logs = {count: wide(count) for count in (100, 10_000)}
-    assert all(fold(REQUEST, entries).open_tasks == 0 for entries in logs.values())
+@pytest.mark.parametrize(("log_of", "left"), [(wide, 0), (gathered, 1)])
+def test_a_result_costs_the_same_in_a_log_of_ten_thousand_as_in_one_of_a_hundred(
+    log_of: Callable[[int], list[Entry]], left: int
+):
+    logs = {count: log_of(count) for count in (100, 10_000)}
+    states = [fold(REQUEST, entries) for entries in logs.values()]
+    assert [(state.open_tasks, len(state.ready)) for state in states] == [(left, left)] * 2
 
     gc.disable()  # it looks at everything the tests have made so far
     few, many = (cpu_seconds(entries) / count for count, entries in logs.items())

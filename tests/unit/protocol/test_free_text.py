@@ -15,7 +15,7 @@ NAMES = {
     *("instance", "worker", "role", "by", "asked_by", "planner", "model", "sender", "subject", "stream"),
     *("request_hash", "trace_id", "request_id", "what", "first", "second"),
 }
-# A request is what the work is about, and the hash of its body is what its id is compared by (decision 32).
+# A request is what the work is about, and the hash of its body is what its id is compared by (decision 30).
 LEFT_AS_IT_IS = {Request}
 
 

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import MESSAGES, Failure, Request, Result, Task, Usage
-from muster_protocol.plan import MapOver, Plan, TaskSpec, Template, unfold
 from muster_protocol.sender import Origin, Sender
 from tests.unit.protocol.log_builder import result
 
@@ -104,22 +103,6 @@ def test_costs_add_up():
 
     assert one + one == Usage(input_tokens=2, output_tokens=4, usd=1.0, model_calls=2)
     assert (one + one).tokens == 6
-
-
-def test_a_map_unfolds_into_a_task_for_each_item_and_one_that_sees_them_all():
-    template = Template.model_validate({"description": "look at {item}", "tag": "eye", "timeout_seconds": 5})
-    last = Template.model_validate({"description": "sum up", "worker_type": "writer"})
-
-    plan = unfold(MapOver(template=template, items=("one", "two"), reduce=last))
-
-    assert plan == Plan(
-        goal="look at {item}",
-        tasks=(
-            TaskSpec(id="item-1", description="look at one", tag="eye", timeout_seconds=5),
-            TaskSpec(id="item-2", description="look at two", tag="eye", timeout_seconds=5),
-            TaskSpec(id="reduce", description="sum up", tag="writer", dependencies=("item-1", "item-2")),
-        ),
-    )
 
 
 def test_a_result_needs_a_known_status():

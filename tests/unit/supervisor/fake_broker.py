@@ -26,6 +26,7 @@ from muster_supervisor.decide import (
     MakePlan,
     Refine,
     Step,
+    TryAgain,
     due,
     timed_out,
 )
@@ -116,7 +117,7 @@ class Owner:
                 sequence = self.write(Reserved(attempts=attempts))
                 if not crash_after_reserving:
                     self._publish([(r.task_id, r.attempt) for r in attempts if self._has(r.task_id, sequence)])
-            case Refine((_, task_id, attempt), not_before):
+            case Refine((_, task_id, attempt), not_before) | TryAgain((_, task_id, attempt), not_before):
                 self.write(Revision(task_id=task_id, attempt=attempt, description="better", not_before=not_before))
             case Expire((_, task_id, attempt)):
                 error = timed_out(task_id, 1)

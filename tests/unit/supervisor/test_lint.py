@@ -1,5 +1,7 @@
 """Plans that cannot work are refused with a reason; routing leaves one concrete tag per task."""
 
+import json
+import math
 import random
 import time
 from itertools import pairwise
@@ -20,6 +22,8 @@ TEAM = team(
     {"name": "analyst", "tags": ["analysis", "fast"], "timeout_seconds": 60},
     {"name": "writer", "tags": ["writing"]},
 )
+DEEP: list[Any] = json.loads("[" * 195 + "]" * 195)  # as deep as a request may have it, and a task may not
+FIVE = {"at_least": 5}
 
 
 def plan(*tasks: dict[str, Any]) -> Plan:
@@ -42,6 +46,16 @@ def plan(*tasks: dict[str, Any]) -> Plan:
             "tasks.a-writer",
             "a copy of a broadcast gets this id",
         ),
+        ([{"id": "a", "tag": "fast", "inputs": {"x": "y" * 300_000}}], "tasks.a.inputs", "300,009 characters of JSON"),
+        ([{"id": "a", "tag": "fast", "inputs": {"x": math.nan}}], "tasks.a.inputs", "cannot be sent as JSON"),
+        ([{"id": "a", "tag": "fast", "inputs": {"x": DEEP}}], "tasks.a.inputs", "cannot be sent as JSON"),
+        ([{"id": "a", "tag": "fast", "gather": "done"}], "tasks.a.gather", "nothing that could be gathered"),
+        (
+            [{"id": "a", "broadcast": True}, {"id": "b", "tag": "fast", "dependencies": ["a"], "gather": FIVE}],
+            "tasks.b.gather",
+            "at least 5 are to be done, but it depends on 3",
+        ),
+        ([{"id": "a", "tag": "fast", "item_of": "a"}], "tasks.a.item_of", "give the map another name"),
     ],
 )
 def test_a_plan_that_cannot_work_is_an_error(tasks: list[dict[str, Any]], where: str, reason: str):
@@ -71,6 +85,15 @@ def test_mistakes_of_every_kind_are_said_at_once_however_many_there_are_of_one()
     assert all(words in said for words in ("no task has the id 'nobody'", "a → b → a", "did you mean 'research'"))
 
 
+def test_a_function_is_not_to_be_described_anew():
+    both = team({"name": "thinker"}, {"name": "counter", "run": "roles:count"})
+    wanted = [{"id": name, "tag": name, "retry": {"refine": True}} for name in ("thinker", "counter")]
+
+    (found,) = errors(lint(plan(*wanted), both))
+
+    assert (found.where, found.text[:22]) == ("tasks.counter.retry.refine", "its role is a function")
+
+
 def test_a_cycle_is_named_along_its_tasks():
     tasks = [{"id": i, "tag": "fast", "dependencies": [need]} for i, need in (("a", "b"), ("b", "c"), ("c", "a"))]
 
@@ -91,6 +114,7 @@ def test_tasks_with_the_same_tags_dependencies_and_words_are_the_same_work():
         {"id": "c", "tag": "fast", "description": "Find the prices in USD"},
         {"id": "d", "tag": "fast", "description": "Find the prices in EUR", "dependencies": ["a"]},
         {"id": "e", "tag": "slow", "description": "Find the prices in EUR"},
+        {"id": "i", "tag": "fast", "description": "Find the prices in EUR", "inputs": {"of": "apples"}},
         {"id": "f", "tag": "fast", "description": "add -5 %"},
         {"id": "g", "tag": "fast", "description": "add 5 %"},
     )

@@ -108,6 +108,17 @@ def test_several_results_stand_one_after_the_other_under_the_ids_of_their_tasks(
     assert draft.made_of == {"a", "b"}
 
 
+def test_tasks_are_called_by_what_they_are():
+    log = planned(*(task(name, max_attempts=1).model_copy(update={"label": name.upper()}) for name in "ab"))
+    log.run(result("a"), failure("b"))
+
+    draft = merge(log.state, "")
+
+    assert (draft.text, draft.output) == ("## A\n\nfound", {"a": "found"})
+    assert gaps(log.state) == ("B failed: boom",)
+    assert [row.label for row in log.state.outcomes()] == ["A", "B"]
+
+
 def test_select_takes_the_first_finished_task_in_the_order_of_the_plan():
     log = planned(task("a", max_attempts=1), task("b"), task("c"), aggregation="select")
     log.run(failure("a"), result("c"), result("b"))

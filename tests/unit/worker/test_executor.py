@@ -134,11 +134,15 @@ async def test_an_empty_task_takes_less_than_100_microseconds(executor: Executor
 async def test_the_example_functions_run():
     example = Executor(load_team(FUNCTIONS), {}, ["word_count", "longest"])
 
-    counted = await run(example, "word_count", description="to be or not to be")
-    longest = await example.run(task("longest"), Context({"a": "one three", "b": "five"}))
+    counted = await run(example, "word_count", inputs={"text": "to be or not to be"})
+    texts = [{"item": {"text": text}, "status": "done", "output": None} for text in ("one three", "five")]
+    longest = await example.run(task("longest"), Context({"items": texts}))
+    nothing = await run(example, "word_count", description="prose is not read")
 
     assert counted.output == {"words": 6, "different": 4}
     assert longest.output == "three"
+    assert nothing.error is not None
+    assert (nothing.error.error_class, nothing.error.message) == ("input", "inputs.text: there are no words")
 
 
 async def test_a_model_role_that_must_fill_a_schema_gives_an_object():

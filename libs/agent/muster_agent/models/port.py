@@ -61,6 +61,7 @@ class WorkBrief:
     persona: str = ""
     expected_output: str | Mapping[str, Any] | None = None
     context: Mapping[str, Output] = field(default_factory=dict[str, Output])
+    inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,7 @@ def _work_user(brief: WorkBrief) -> str:
             parts.append(
                 f"Reply with one JSON value alone, without a code fence, that fits this schema:\n{_json(schema)}"
             )
+    parts += [data("inputs", dict(brief.inputs))] if brief.inputs else []
     parts += [data(f"output of {task_id}", output) for task_id, output in brief.context.items()]
     return "\n\n".join(parts)
 

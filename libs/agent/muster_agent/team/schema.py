@@ -22,6 +22,7 @@ from muster_agent.models.port import MAX_TOKENS, MAX_TURNS, Price, RoleCard
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
 from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
+from muster_protocol.plan import Retry
 from muster_protocol.subjects import Tag, TeamName
 
 BUILT_IN_TOOLS = ("calculate", "query_database", "search_corpus", "format_document")
@@ -57,6 +58,10 @@ class Strict(BaseModel):
         return value
 
 
+class RetrySpec(Retry, Strict):
+    """How failed attempts are tried again, where a team or a role says so."""
+
+
 class Limits(Strict):
     """The limits for whatever neither the request nor the task sets."""
 
@@ -85,6 +90,7 @@ class RoleSpec(Strict):
     description: str = ""
     slots: int = Field(default=4, ge=1)
     timeout_seconds: float | None = Field(default=None, gt=0)
+    retry: RetrySpec = RetrySpec()
 
     @model_validator(mode="after")
     def _add_name_to_tags(self) -> Self:
@@ -109,6 +115,13 @@ class FunctionRole(RoleSpec):
 
     run: str = Field(pattern=_IMPORT_PATH)
 
+    @field_validator("retry")
+    @classmethod
+    def _keep_its_inputs(cls, retry: RetrySpec) -> RetrySpec:
+        if retry.refine:
+            raise ValueError("refine: true is for roles that use a model; a function is called again as it was")
+        return retry
+
 
 def _case(raw: object) -> Literal["function", "model"]:
     is_function = "run" in cast("dict[str, Any]", raw) if isinstance(raw, dict) else isinstance(raw, FunctionRole)
@@ -129,6 +142,7 @@ class Team(Strict):
     corpus: Path | None = None
     tables: Path | None = None
     limits: Limits = Limits()
+    retry: RetrySpec = RetrySpec()
     prices: dict[str, Price] = {}
     folder: Path = Path()
 
@@ -140,6 +154,13 @@ class Team(Strict):
     @property
     def cards(self) -> tuple[RoleCard, ...]:
         return tuple(RoleCard(role.name, role.tags, role.description) for role in self.roles)
+
+    def retry_of(self, tag: str) -> Retry:
+        """What holds for the tasks of a tag: the first role that has it says so, else the team; no function refines."""
+        roles = [role for role in self.roles if tag in role.tags]
+        said = roles[0].retry.over(self.retry) if roles else self.retry
+        has_function = any(isinstance(role, FunctionRole) for role in roles)
+        return Retry.model_validate({**said.model_dump(), **({"refine": False} if has_function else {})})
 
     def role(self, name: str) -> Role:
         for role in self.roles:

@@ -1,6 +1,6 @@
 """nats-py's client with its faults repaired: needed for correctness.
 
-Each repair names the fault that it is for; when nats-py no longer has it, the method can go. Decisions 4 and 21 have
+Each repair names the fault that it is for; when nats-py no longer has it, the method can go. Decisions 4 and 25 have
 the list.
 """
 

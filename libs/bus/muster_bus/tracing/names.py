@@ -16,7 +16,7 @@ from muster_protocol.subjects import template_of
 
 # what a span's name is, or begins with
 INVOKE_WORKFLOW, PLAN = "invoke_workflow", "plan"  # followed by the team
-INVOKE_AGENT, REFINE = "invoke_agent", "refine"  # followed by the role
+INVOKE_AGENT, REFINE, TRY_AGAIN = "invoke_agent", "refine", "try again"  # followed by the role
 EXECUTE_TOOL, CHAT, ANSWER = "execute_tool", "chat", "answer"  # followed by the tool, the model, the status
 PUBLISH_TASKS, LINT, COMPOSE, TAKE_OVER = "publish tasks", "lint", "compose", "take over"
 CONFLICT = "conflict"  # the span of what was assigned, started or finished twice
@@ -114,7 +114,7 @@ SPANS = (
     SpanRule(rf"{CHAT} .+", (CLIENT, INTERNAL), (OPERATION, PROVIDER, MODEL, MAX_TOKENS), GEN_AI),
     SpanRule(rf"{EXECUTE_TOOL} \S+", (INTERNAL,), (OPERATION, TOOL, TOOL_TYPE, TOOL_CALL_ID), GEN_AI),
     SpanRule(LINT, (INTERNAL,), (FINDINGS,), "ours"),
-    SpanRule(rf"{REFINE} \S+", (INTERNAL,), (REQUEST_ID, TASK_ID, ATTEMPT), "ours"),
+    SpanRule(rf"({REFINE}|{TRY_AGAIN}) \S+", (INTERNAL,), (REQUEST_ID, TASK_ID, ATTEMPT), "ours"),
     SpanRule(COMPOSE, (INTERNAL,), (REQUEST_ID,), "ours"),
     SpanRule(CONFLICT, (INTERNAL,), (REQUEST_ID, TASK_ID, ATTEMPT, CONFLICT_KINDS, REASON), "ours"),
     SpanRule(TAKE_OVER, (INTERNAL,), (REQUEST_ID, DELIVERY, PREVIOUS_OWNER), "ours"),

@@ -30,7 +30,7 @@ from muster_bus.tracing.context import (
     workflow_context,
     written,
 )
-from muster_protocol.errors import Invalid, MusterError, error_class_of
+from muster_protocol.errors import Invalid, error_class_of
 
 if TYPE_CHECKING:
     from muster_bus.process.settings import TraceSettings
@@ -269,7 +269,7 @@ def error_type(error: BaseException) -> str:
     if isinstance(error, asyncio.CancelledError):
         return "cancelled"
     found = error_class_of(error)
-    return "invalid" if isinstance(error, Invalid) and found == MusterError.error_class else found
+    return "invalid" if isinstance(error, Invalid) and found == Invalid.error_class else found
 
 
 def _is_recorded(parent: Context | None) -> bool:

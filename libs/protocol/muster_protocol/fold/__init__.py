@@ -1,6 +1,7 @@
 """The fold: a request's log, entry by entry, into its state."""
 
 from muster_protocol.fold.counting import is_counted, is_stopped, settled_by
+from muster_protocol.fold.gathering import context_of
 from muster_protocol.fold.rules import apply, fold
 from muster_protocol.fold.state import FINAL, Attempt, Entry, RequestState, TaskPhase, TaskState
 from muster_protocol.fold.timers import advance, next_timer
@@ -14,6 +15,7 @@ __all__ = [
     "TaskState",
     "advance",
     "apply",
+    "context_of",
     "fold",
     "is_counted",
     "is_stopped",

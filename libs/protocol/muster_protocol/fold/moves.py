@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 
+from muster_protocol.fold.gathering import may_lack
 from muster_protocol.fold.state import RequestState, TaskPhase, TaskState
 
 MAX_CAUSE = 300  # characters of an error that each skipped task repeats
@@ -11,6 +12,7 @@ class Cause(StrEnum):
     """Why a task moves."""
 
     DEPENDENCIES_DONE = "its dependencies are done"
+    ENOUGH_DONE = "enough of its dependencies are done, the others failed or were skipped"
     DEPENDENCY_FAILED = "a dependency failed or was skipped"
     DEPENDENCY_RECOVERED = "what failed before it is done after all"
     RESERVED = "reserved"
@@ -24,6 +26,7 @@ class Cause(StrEnum):
 
 TRANSITIONS: dict[tuple[TaskPhase, Cause], TaskPhase] = {
     (TaskPhase.WAITING, Cause.DEPENDENCIES_DONE): TaskPhase.READY,
+    (TaskPhase.WAITING, Cause.ENOUGH_DONE): TaskPhase.READY,
     (TaskPhase.WAITING, Cause.DEPENDENCY_FAILED): TaskPhase.SKIPPED,
     (TaskPhase.SKIPPED, Cause.DEPENDENCY_RECOVERED): TaskPhase.WAITING,
     (TaskPhase.READY, Cause.RESERVED): TaskPhase.RESERVED,
@@ -61,7 +64,7 @@ def move(state: RequestState, task: TaskState, cause: Cause) -> bool:
             _release_dependents(state, task)
         case TaskPhase.FAILED:
             state.open_tasks -= 1
-            _skip_dependents(state, task)
+            _lose(state, task)
         case TaskPhase.SKIPPED:
             state.open_tasks -= 1
         case TaskPhase.WAITING:
@@ -73,44 +76,71 @@ def _release_dependents(state: RequestState, done: TaskState) -> None:
     for dependent_id in done.dependents:
         dependent = state.tasks[dependent_id]
         dependent.missing -= 1
-        if dependent.missing == 0:
-            move(state, dependent, Cause.DEPENDENCIES_DONE)
+        _begin(state, dependent)
 
 
-def _skip_dependents(state: RequestState, ended: TaskState) -> None:
-    """Skip what waits for a task that failed or was itself skipped."""
+def _begin(state: RequestState, task: TaskState) -> None:
+    """A task is ready when nothing is left to wait for: all that is not done is lost, and may be."""
+    if task.missing == task.lost:
+        move(state, task, Cause.ENOUGH_DONE if task.lost else Cause.DEPENDENCIES_DONE)
+
+
+def _lose(state: RequestState, ended: TaskState) -> None:
+    """What waits for a task that failed or was itself skipped goes on without it if it may, and else is skipped."""
     # The next one up and the cause, not the whole chain: over ten thousand tasks that would be gigabytes.
-    has_failed = ended.phase is TaskPhase.FAILED
-    cause = f"{ended.spec.id} failed: {(ended.reason or '')[:MAX_CAUSE]}" if has_failed else _cause_of(state, ended)
+    cause = _cause_of(state, ended)
     reached = [ended]
     while reached:
         task = reached.pop()
         for dependent_id in task.dependents:
             dependent = state.tasks[dependent_id]
+            if may_lack(dependent, task):
+                dependent.lost += 1
+                if dependent.lost <= dependent.may_lose:
+                    _begin(state, dependent)
+                    continue
             if move(state, dependent, Cause.DEPENDENCY_FAILED):
-                dependent.reason = cause if has_failed and task is ended else f"{task.spec.id} skipped: {cause}"
+                dependent.reason = _reason(task, cause)
                 reached.append(dependent)
 
 
-def _cause_of(state: RequestState, skipped: TaskState) -> str:
-    """Which failure a task was skipped for, without the one next to it."""
-    reason = skipped.reason or ""
+def _reason(lost: TaskState, cause: str) -> str:
+    """Why what waits for a lost task is skipped."""
+    return cause if lost.phase is TaskPhase.FAILED else f"{lost.spec.name} skipped: {cause}"
+
+
+def _cause_of(state: RequestState, ended: TaskState) -> str:
+    """Which failure is behind a task that failed or was skipped, without what lies between."""
+    reason = ended.reason or ""
+    if ended.phase is TaskPhase.FAILED:
+        return f"{ended.spec.name} failed: {reason[:MAX_CAUSE]}"
     next_up, _, cause = reason.partition(" skipped: ")
-    return cause if cause and next_up in state.tasks else reason
+    return cause if cause and next_up in {state.tasks[name].spec.name for name in ended.spec.dependencies} else reason
 
 
 def revive_dependents(state: RequestState, recovered: TaskState) -> None:
     """Let what was skipped behind a task wait again; skip once more what another failure stands before."""
     reached, revived = [recovered], list[TaskState]()
     while reached:
-        for dependent_id in reached.pop().dependents:
+        task = reached.pop()
+        for dependent_id in task.dependents:
             dependent = state.tasks[dependent_id]
+            dependent.lost -= may_lack(dependent, task)
             if move(state, dependent, Cause.DEPENDENCY_RECOVERED):
                 dependent.reason = None
                 reached.append(dependent)
                 revived.append(dependent)
     for task in revived:
-        for name in task.spec.dependencies:
-            needed = state.tasks[name]
-            if needed is not recovered and needed.phase in (TaskPhase.FAILED, TaskPhase.SKIPPED):
-                _skip_dependents(state, needed)
+        _skip_again(state, task, recovered)
+
+
+def _skip_again(state: RequestState, task: TaskState, recovered: TaskState) -> None:
+    for name in task.spec.dependencies:
+        needed = state.tasks[name]
+        is_lost = needed is not recovered and needed.phase in (TaskPhase.FAILED, TaskPhase.SKIPPED)
+        if not is_lost or (may_lack(task, needed) and task.lost <= task.may_lose):
+            continue
+        if move(state, task, Cause.DEPENDENCY_FAILED):
+            task.reason = _reason(needed, _cause_of(state, needed))
+            _lose(state, task)
+        return

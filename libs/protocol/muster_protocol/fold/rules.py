@@ -23,8 +23,9 @@ ENTRIES: what an entry that counts does to the request.
 
 TRANSITIONS (moves.py): how a task moves. A cause that a task's phase does not know changes nothing, so an entry that
 comes twice, too late or out of turn is never half applied. A task whose dependencies are done is ready at that moment
-(there is no barrier between layers), and one whose dependency failed is skipped with the cause; if that one is done
-after all, because an attempt that was given up succeeds late, it waits again.
+(there is no barrier between layers), and one whose dependency failed is skipped with the cause, unless it gathers what
+there is (gathering.py); if that one is done after all, because an attempt that was given up succeeds late, it waits
+again.
 
 `apply` takes constant time per entry (a plan costs its size, a failed task its dependents): a log of 10,000 tasks is
 folded as cheaply per entry as one of ten. Decisions: 1 (one log, one fold), 2 (terms as the fence), 6 (first `taken`).
@@ -35,6 +36,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from muster_protocol.fold.counting import is_counted
+from muster_protocol.fold.gathering import may_lack, most_lacking
 from muster_protocol.fold.moves import Cause, move, revive_dependents
 from muster_protocol.fold.state import MAX_SUPERSEDED, Attempt, Entry, RequestState, Superseded, TaskPhase, TaskState
 from muster_protocol.fold.terms import take
@@ -52,7 +54,7 @@ from muster_protocol.messages import (
     Taken,
 )
 from muster_protocol.plan import is_acyclic
-from muster_protocol.retry import is_retried
+from muster_protocol.retry import is_retried, max_attempts_of
 from muster_protocol.status_words import ResultStatus
 
 
@@ -86,13 +88,24 @@ def _plan(state: RequestState, _: Entry, body: PlanRecorded) -> None:
     state.usage += body.usage
     for spec in body.plan.tasks:
         missing = len(set(spec.dependencies))
-        state.tasks[spec.id] = TaskState(spec, spec.description, spec.max_attempts or body.max_attempts, missing)
+        most = max_attempts_of(spec, body.retry, body.max_attempts)
+        state.tasks[spec.id] = TaskState(spec, spec.description, most, missing)
     state.open_tasks = len(state.tasks)
     for spec in body.plan.tasks:
         if not spec.dependencies:
             move(state, state.tasks[spec.id], Cause.DEPENDENCIES_DONE)
-        for dependency in dict.fromkeys(spec.dependencies):
-            state.tasks[dependency].dependents.append(spec.id)
+        if spec.dependencies:
+            _connect(state, state.tasks[spec.id])
+
+
+def _connect(state: RequestState, task: TaskState) -> None:
+    """Tell those that a task depends on, and count how many of them it can do without."""
+    parts = 0
+    for name in dict.fromkeys(task.spec.dependencies):
+        needed = state.tasks[name]
+        needed.dependents.append(task.spec.id)
+        parts += may_lack(task, needed)
+    task.may_lose = most_lacking(task, parts)
 
 
 def _reserved(state: RequestState, entry: Entry, body: Reserved) -> None:

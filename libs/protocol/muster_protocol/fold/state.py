@@ -47,6 +47,7 @@ class OutcomeFields(TypedDict):
     """The fields of a `TaskOutcome`, not validated yet."""
 
     id: str
+    label: str
     role: str
     status: TaskStatus
     seconds: float
@@ -111,6 +112,8 @@ class TaskState:
     description: str
     max_attempts: int
     missing: int  # dependencies that are not done
+    lost: int = 0  # of these, ones that failed or were skipped and that it may lack
+    may_lose: int = 0  # the most of them that it can do without
     dependents: list[str] = field(default_factory=list[str])
     phase: TaskPhase = TaskPhase.WAITING
     attempts: list[Attempt] = field(default_factory=list[Attempt])
@@ -135,6 +138,7 @@ class TaskState:
         status, reason = _AT_THE_END[self.phase]
         return {
             "id": self.spec.id,
+            "label": self.spec.label,
             "role": result.role if result else self.spec.tag or "",
             "status": status,
             "seconds": self.seconds,

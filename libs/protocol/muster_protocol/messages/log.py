@@ -10,13 +10,24 @@ from muster_protocol import subjects
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.messages.base import MOST, Message, Output, Usage
 from muster_protocol.messages.request import Budget
-from muster_protocol.plan import Frozen, Plan
+from muster_protocol.plan import Frozen, Plan, Retry
 from muster_protocol.sender import Origin
 from muster_protocol.status_words import AnswerStatus, ResultStatus, TaskStatus
-from muster_protocol.subjects import RequestId, TaskId, TeamName
+from muster_protocol.subjects import RequestId, Tag, TaskId, TeamName
 
 ErrorClass = Literal[
-    "network", "timeout", "resource", "logic", "refusal", "bad_output", "poison", "expired", "cancelled"
+    "network",
+    "timeout",
+    "resource",
+    "logic",
+    "bad_output",
+    "refusal",
+    "input",
+    "budget",
+    "poison",
+    "cancelled",
+    "expired",
+    "unknown_outcome",
 ]
 
 
@@ -63,6 +74,8 @@ class PlanRecorded(LogEntry):
         "plan.tasks.expected_output",
         "plan.final_instruction",
         "text",
+        "plan.tasks.inputs",
+        "plan.tasks.label",
         "warnings",
     )
 
@@ -73,6 +86,7 @@ class PlanRecorded(LogEntry):
     deadline: float
     in_flight: int = Field(ge=1)
     max_attempts: int = Field(default=3, ge=1)  # three failed attempts end a task that says nothing else
+    retry: dict[Tag, Retry] = Field(default_factory=dict[Tag, Retry])  # what holds for the tasks of a tag
     timeout_seconds: float = Field(default=300.0, gt=0)
     budget: Budget = Budget()
     planner: str = ""
@@ -216,6 +230,7 @@ class TaskOutcome(Frozen):
     """One row of the answer's table."""
 
     id: TaskId
+    label: str = ""  # what people call it; its id if it has none
     role: str
     status: TaskStatus
     seconds: float
@@ -230,6 +245,7 @@ class Answer(LogEntry):
     free_text: ClassVar[tuple[str, ...]] = (
         "text",
         "output",
+        "tasks.label",
         "tasks.reason",
         "reason",
         "contradictions",

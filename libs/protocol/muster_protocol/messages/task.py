@@ -23,6 +23,7 @@ class Task(Message):
     tag: Tag
     team: TeamName
     description: str
+    inputs: dict[str, Any] = Field(default_factory=dict[str, Any])
     expected_output: str | dict[str, Any] | None = None
     context: dict[TaskId, Output] = Field(default_factory=dict[TaskId, Output])
     model: str | None = None

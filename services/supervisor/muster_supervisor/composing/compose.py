@@ -17,7 +17,9 @@ async def compose(state: RequestState, model: Model, reason: str) -> Draft:
     if not model.is_llm or len(plain.made_of) < 2 or state.plan_entry is None:
         return plain
     plan = state.plan_entry.plan
-    texts = {task_id: as_text(output_of(task)) for task_id, task in parts(state).items()}
+    texts: dict[str, str] = {}
+    for task_id, task in parts(state).items():
+        texts[task.spec.name if task.spec.name not in texts else task_id] = as_text(output_of(task))
     usage = Usage()
     while plan.aggregation == "reduce" and sum(map(len, texts.values())) > CHUNK_CHARACTERS and len(texts) > 1:
         reduced: dict[str, str] = {}

@@ -74,8 +74,8 @@ def _is_one_answer(state: RequestState, found: Mapping[str, TaskState]) -> bool:
 def gaps(state: RequestState) -> tuple[str, ...]:
     """The tasks that are not done, each with its reason."""
     return tuple(
-        f"{task_id} {_word(task)}" + (f": {task.reason}" if task.reason else "")
-        for task_id, task in state.tasks.items()
+        f"{task.spec.name} {_word(task)}" + (f": {task.reason}" if task.reason else "")
+        for task in state.tasks.values()
         if task.phase is not TaskPhase.DONE
     )
 
@@ -88,7 +88,7 @@ def merge(state: RequestState, reason: str) -> Draft:
         return Draft(_nothing(state, reason), outputs)
     if _is_one_answer(state, found):
         return Draft(as_text(next(iter(outputs.values()))), outputs, is_one_answer=True)
-    return Draft(_sections(outputs), outputs)
+    return Draft(_sections(state, outputs), outputs)
 
 
 def completed(draft: Draft, state: RequestState, reason: str) -> Draft:
@@ -102,7 +102,7 @@ def completed(draft: Draft, state: RequestState, reason: str) -> Draft:
     if not draft.is_composed:
         return plain
     added = {task_id: output_of(state.tasks[task_id]) for task_id in state.tasks if task_id in made_of - draft.made_of}
-    text = f"{draft.text}\n\n{_sections(added)}" if added else draft.text
+    text = f"{draft.text}\n\n{_sections(state, added)}" if added else draft.text
     return replace(plain, text=text, usage=draft.usage, is_composed=True)
 
 
@@ -120,8 +120,9 @@ def cut(draft: Draft, reason: str) -> Draft:
     return replace(draft, text=text, outputs=kept, is_cut=True, left_out=left_out)
 
 
-def _sections(outputs: Mapping[str, Output]) -> str:
-    return "\n\n".join(f"## {task_id}\n\n{as_text(output)}" for task_id, output in outputs.items())
+def _sections(state: RequestState, outputs: Mapping[str, Output]) -> str:
+    names = {task_id: state.tasks[task_id].spec.name for task_id in outputs}
+    return "\n\n".join(f"## {names[task_id]}\n\n{as_text(output)}" for task_id, output in outputs.items())
 
 
 def output_of(task: TaskState) -> Output:
@@ -141,5 +142,5 @@ def _word(task: TaskState) -> str:
 def _nothing(state: RequestState, reason: str) -> str:
     """The text when no task finished: why the request ended, and the first task that failed."""
     failed = next((task for task in state.tasks.values() if task.phase is TaskPhase.FAILED), None)
-    because = f"{failed.spec.id} failed after {len(failed.attempts)} attempts: {failed.reason}" if failed else ""
+    because = f"{failed.spec.name} failed after {len(failed.attempts)} attempts: {failed.reason}" if failed else ""
     return "No task finished. " + "; ".join(part for part in (reason, because) if part)

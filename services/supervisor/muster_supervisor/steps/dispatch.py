@@ -7,7 +7,7 @@ from functools import partial
 
 from muster_bus.publish import Outgoing, Stored
 from muster_protocol.errors import Invalid, Retryable, Terminal
-from muster_protocol.fold import Attempt, TaskState
+from muster_protocol.fold import Attempt, TaskState, context_of
 from muster_protocol.messages import Dispatch, Dispatched, Failure, Reserved, Task
 from muster_supervisor.decide import DispatchTasks
 from muster_supervisor.owner import Owner
@@ -134,7 +134,6 @@ async def _outgoing(owner: Owner, task: TaskState, attempt: Attempt) -> Outgoing
 
 def _task(owner: Owner, task: TaskState, attempt: Attempt) -> Task:
     assert task.spec.tag is not None, "the planner routes every task to a tag"
-    results = owner.state.tasks
     return Task(
         request_id=owner.request_id,
         task_id=task.spec.id,
@@ -143,11 +142,8 @@ def _task(owner: Owner, task: TaskState, attempt: Attempt) -> Task:
         team=owner.resources.team.team,
         description=task.description,
         expected_output=task.spec.expected_output,
-        context={
-            dependency: done.output
-            for dependency in task.spec.dependencies
-            if (done := results[dependency].result) is not None
-        },
+        inputs=task.spec.inputs,
+        context=context_of(owner.state, task),
         model=task.spec.model,
         timeout_seconds=attempt.timeout_seconds,
         deadline=attempt.deadline,

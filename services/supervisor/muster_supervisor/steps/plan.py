@@ -7,11 +7,13 @@ import asyncio
 import logging
 from contextlib import AbstractAsyncContextManager, nullcontext
 
+from muster_agent.team.schema import Team
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
 from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages import PlanRecorded, Request, Usage
+from muster_protocol.plan import TABLE, Plan, Retry
 from muster_supervisor.owner import Owner
 from muster_supervisor.planner import Unplannable, make_plan
 from muster_supervisor.spans import plan_span
@@ -54,6 +56,7 @@ async def plan(owner: Owner) -> None:
         deadline=owner.deadline,
         in_flight=min(request.in_flight or team.limits.in_flight, team.limits.in_flight),
         max_attempts=team.limits.max_attempts,
+        retry=_retries(planned, team),
         timeout_seconds=team.limits.task_timeout_seconds,
         budget=request.budget,
         planner=model.name if request.text else "given",
@@ -80,6 +83,13 @@ async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
 def _listed(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     """What a person can look through."""
     return tuple(group[:MAX_SAME] for group in groups[:MAX_GROUPS])
+
+
+def _retries(plan: Plan, team: Team) -> dict[str, Retry]:
+    """What the team says about the retries of each tag of the plan, where it says something."""
+    tags = {task.tag: None for task in plan.tasks if task.tag is not None}  # in the order of the plan
+    said = {tag: team.retry_of(tag) for tag in tags}
+    return {tag: retry for tag, retry in said.items() if retry != TABLE}
 
 
 def _is_wanted(owner: Owner) -> bool:

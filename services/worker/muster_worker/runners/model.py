@@ -12,6 +12,7 @@ from muster_agent.models.port import Model, WorkBrief
 from muster_agent.team.schema import ModelRole, Team
 from muster_agent.tools.load import tools_for
 from muster_agent.tools.tool import Tool
+from muster_protocol.fold.gathering import spread
 from muster_protocol.messages import Output, Task
 
 
@@ -30,7 +31,8 @@ class ModelRunner:
             description=task.description,
             persona=self._role.persona,
             expected_output=task.expected_output,
-            context=task.context,
+            context=spread(task.context),
+            inputs=task.inputs,
         )
         model = self._models(task.model or self._role.model)
         bounds = Bounds(self._role.max_tokens, self._role.max_turns)

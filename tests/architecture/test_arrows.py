@@ -67,7 +67,7 @@ STANDARD = {
     "re",
     "typing",
 }
-THINKS_ONLY = {*STANDARD, "pydantic", "muster_protocol"}
+THINKS_ONLY = {*STANDARD, "pydantic", "pydantic_core", "muster_protocol"}
 # What a team file says, the text of an output, and the schema that it is to fit.
 VALUES = {"muster_agent.team.schema", "muster_agent.models.port", "muster_agent.output_schema"}
 READS_THE_ENVIRONMENT = {

@@ -6,7 +6,7 @@ import pytest
 
 from muster_bus.broker.topology import Provisioning, provision
 from muster_bus.buckets.workers import live_workers, read_signs
-from muster_protocol.worker_card import WorkerCard
+from muster_protocol.workers.card import WorkerCard
 from muster_worker import registry
 from muster_worker.registry import Registry
 from tests.flow.coordinator_harness import eventually

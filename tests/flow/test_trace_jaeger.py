@@ -68,7 +68,7 @@ class Traced(NamedTuple):
 @pytest.mark.sweep
 @guards(
     "services/supervisor/muster_supervisor/steps/refine.py",
-    "with refine_span(owner, step.attempt_id, step.not_before - owner.now()):",
+    "with back_off_span(owner, step):",
     replace="if True:",
     rule="I8",
     seconds=90,

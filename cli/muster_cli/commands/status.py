@@ -27,7 +27,7 @@ from muster_client.view import views
 from muster_protocol.counted import counted
 from muster_protocol.errors import Misconfigured
 from muster_protocol.status import Standing
-from muster_protocol.worker_card import WorkerCard
+from muster_protocol.workers.card import WorkerCard
 
 MAX_SHOWN = 20  # the newest; each costs reading its log
 MAX_FAILURES = 50  # the last ones

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from muster_bus.process.command import Exit
 from muster_cli.arguments.parser import parsers
+from muster_cli.view.console import say
 
 if TYPE_CHECKING:
     from muster_bus.process.settings import Settings
@@ -30,7 +31,7 @@ ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
 
 
 def completion(given: Namespace, _settings: "Settings") -> int:
-    print(script(given.shell, words_of_commands()), end="")
+    say(script(given.shell, words_of_commands()).rstrip("\n"))
     return Exit.DONE
 
 

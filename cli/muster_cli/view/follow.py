@@ -23,7 +23,7 @@ from muster_protocol.errors import BrokerAway
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus
 from muster_protocol.status import explain
-from muster_protocol.worker_signs import Signs
+from muster_protocol.workers.signs import Signs
 
 SILENCE_SECONDS = 5.0  # without news for this long, show what is being waited for
 LOOK_SECONDS = 2.0  # between two looks while nothing happens: a worker may die meanwhile

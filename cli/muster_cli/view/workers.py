@@ -3,7 +3,7 @@
 from muster_bus.buckets import workers
 from muster_bus.connection import Bus
 from muster_cli.view.board import name_of
-from muster_protocol.worker_card import WorkerCard
+from muster_protocol.workers.card import WorkerCard
 
 
 async def live_workers(bus: Bus) -> list[WorkerCard]:

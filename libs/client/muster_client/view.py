@@ -20,7 +20,7 @@ from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.fold import RequestState, TaskPhase, TaskState, fold
 from muster_protocol.messages import HandedBack, Started
 from muster_protocol.status import Seen, Standing, explain, explain_task
-from muster_protocol.worker_signs import Signs
+from muster_protocol.workers.signs import Signs
 
 _STARTS: dict[str, type[Started] | type[HandedBack]] = {Started.kind: Started, HandedBack.kind: HandedBack}
 

@@ -14,7 +14,7 @@ from muster_protocol.messages import Answer, AnswerStatus, Failure
 from muster_protocol.plan import TaskSpec
 from muster_protocol.sender import shown_name
 from muster_protocol.status_words import RequestStatus, TaskStatus, open_status
-from muster_protocol.worker_signs import Signs
+from muster_protocol.workers.signs import Signs
 
 NAMES = 3  # tasks that are named before the rest is counted
 MAX_REASON = 200  # characters of a reason: it is read on one line

@@ -4,10 +4,10 @@ It knows neither the log nor the lease: `steps/plan.py` records what is made her
 """
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, from_json
 
 from muster_agent.budget import Limit, within_budget
 from muster_agent.models.port import NOTHING, Ask, Model, PlanBrief, require_complete
@@ -18,9 +18,8 @@ from muster_bus.tracing.tracing import current, fail
 from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.fields import check_supported
 from muster_protocol.messages import Request, Usage
-from muster_protocol.plan import MAX_DEPENDENCIES, MAX_TASKS, Plan
+from muster_protocol.plan import MAX_DEPENDENCIES, MAX_TASKS, Plan, TaskSpec
 from muster_protocol.unfold import unfold
-from muster_supervisor.draft import readable_part
 from muster_supervisor.lint import Finding, errors, lint, same_work
 from muster_supervisor.routing import route
 
@@ -93,7 +92,7 @@ def _mistakes(draft: str, request: Request, team: Team) -> list[str]:
     try:
         plan, found = Plan.model_validate_json(draft), list[str]()
     except ValidationError as error:
-        plan, found = readable_part(draft), [_in_words(wrong) for wrong in error.errors(include_url=False)[:20]]
+        plan, found = _readable_part(draft), [_in_words(wrong) for wrong in error.errors(include_url=False)[:20]]
     return [*found, *(str(finding) for finding in errors(_linted(plan, request, team)))] if plan else found
 
 
@@ -129,3 +128,31 @@ def _accepted(plan: Plan, request: Request, team: Team, usage: Usage) -> Planned
 def _together(wrong: list[Finding]) -> str:
     first, *others = wrong
     return "; ".join([first.text, *(str(finding) for finding in others)])
+
+
+def _readable_part(draft: str) -> Plan | None:
+    """A plan of the tasks that can be read, without what they need of the others; None if there is none."""
+    try:
+        fields = from_json(draft)
+        listed = cast("dict[str, Any]", fields)["tasks"][:MAX_TASKS]
+    except (ValueError, TypeError, KeyError):
+        return None
+    broken: set[str] = set()
+    tasks = [task for one in listed if (task := _readable(one, broken)) is not None]
+    if not tasks:
+        return None
+    kept = [
+        task.model_copy(update={"dependencies": tuple(need for need in task.dependencies if need not in broken)})
+        for task in tasks
+    ]
+    return Plan.model_construct(goal="", tasks=tuple(kept))
+
+
+def _readable(fields: object, broken: set[str]) -> TaskSpec | None:
+    """The task, or nothing; the id of one that is broken is remembered."""
+    try:
+        return TaskSpec.model_validate(fields)
+    except ValidationError:
+        if isinstance(fields, dict):
+            broken.add(str(cast("dict[str, Any]", fields).get("id")))
+        return None

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState, TaskPhase, TaskState
 from muster_protocol.retry import MAX_TAKES
-from muster_protocol.worker_card import WorkerCard
+from muster_protocol.workers.card import WorkerCard
 
 MAX_DOUBTFUL_TAKES = 4 * MAX_TAKES  # while its workers may only be silent: after these it is given up all the same
 _RETRIED = (TaskPhase.AWAITING_RETRY, TaskPhase.DELAYED)

@@ -45,6 +45,7 @@ from muster_protocol.errors import MusterError
 from muster_supervisor.abort import stop_overtaken
 from muster_supervisor.control import Controls
 from muster_supervisor.decide import (
+    ALLOWANCE,
     Allowance,
     DispatchTasks,
     Expire,
@@ -219,9 +220,8 @@ class Run:
         owner.in_background(lambda: publish_again(owner))
 
     def _export_workflow(self) -> None:
-        owner = self.owner
-        export_workflow(owner.bus, owner.delivery, owner.trace, owner.state)
-        owner.is_workflow_new = self._has_exported_workflow = True
+        export_workflow(self.owner.bus, self.owner.delivery, self.owner.trace, self.owner.state)
+        self.owner.is_workflow_new = self._has_exported_workflow = True
 
     def _seconds_without_lease(self) -> float:
         """How long we have written nothing because our own lease was lost."""
@@ -297,5 +297,4 @@ class Run:
 
     def _allowance(self) -> Allowance:
         """What the team gives one attempt."""
-        tokens = self.owner.resources.team.limits.task_tokens
-        return Allowance() if tokens is None else Allowance(tokens=tokens)
+        return Allowance(tokens=self.owner.resources.team.limits.task_tokens or ALLOWANCE.tokens)

@@ -16,8 +16,8 @@ from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import MusterError
 from muster_protocol.fold import RequestState, TaskPhase
 from muster_protocol.sender import worker_name
-from muster_protocol.worker_card import WorkerCard
-from muster_protocol.worker_signs import STUCK, Signs
+from muster_protocol.workers.card import WorkerCard
+from muster_protocol.workers.signs import STUCK, Signs
 
 log = logging.getLogger("muster.supervisor")
 

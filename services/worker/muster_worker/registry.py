@@ -9,7 +9,7 @@ from muster_bus.buckets.kv import Bucket
 from muster_bus.buckets.workers import BUCKET
 from muster_bus.connection import Bus
 from muster_protocol.errors import MusterError
-from muster_protocol.worker_card import BEAT_SECONDS, WorkerCard
+from muster_protocol.workers.card import BEAT_SECONDS, WorkerCard
 
 log = logging.getLogger("muster.worker")
 

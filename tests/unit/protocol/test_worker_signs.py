@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from muster_protocol.status import Seen, explain, explain_task
-from muster_protocol.worker_card import WorkerCard
-from muster_protocol.worker_signs import Signs
+from muster_protocol.workers.card import WorkerCard
+from muster_protocol.workers.signs import Signs
 from tests.guards import guards
 from tests.unit.cli.logs import Log, task
 
@@ -27,10 +27,10 @@ def said(found: Signs, *, is_started: bool = True) -> tuple[str, str, bool]:
 
 
 def test_a_worker_that_renews_its_card_is_well():
-    assert said(signs()) == ("0 of 1 tasks done, t1 running", "a worker has started it", False)
+    assert said(signs()) == ("0 of 1 task done, t1 running", "a worker has started it", False)
 
 
-@guards("libs/protocol/muster_protocol/worker_signs.py", "if card is None:", rule="I4", replace="if False:")
+@guards("libs/protocol/muster_protocol/workers/signs.py", "if card is None:", rule="I4", replace="if False:")
 @pytest.mark.parametrize(
     ("left", "again"),
     [
@@ -62,7 +62,7 @@ def test_whoever_looked_before_knows_when_a_worker_was_last_alive():
     assert replace(before, at=AT + 1).after(before).left == {}
 
 
-@guards("libs/protocol/muster_protocol/worker_signs.py", "if not self.is_silent(card):", rule="I4", replace="if True:")
+@guards("libs/protocol/muster_protocol/workers/signs.py", "if not self.is_silent(card):", rule="I4", replace="if True:")
 def test_a_worker_that_is_silent_is_named_with_its_silence():
     assert said(signs(AT - 9))[1] == (
         "worker-w1 has given no sign for 9 s: what it runs blocks it, or it is dead or cut off"

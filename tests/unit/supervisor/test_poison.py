@@ -3,7 +3,7 @@
 import pytest
 
 from muster_protocol.fold import RequestState
-from muster_protocol.worker_card import WorkerCard
+from muster_protocol.workers.card import WorkerCard
 from muster_supervisor.poison import (
     MAX_DOUBTFUL_TAKES,
     may_be_poison,

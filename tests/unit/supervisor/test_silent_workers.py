@@ -2,8 +2,8 @@
 
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.fold import RequestState
-from muster_protocol.worker_card import WorkerCard
-from muster_protocol.worker_signs import Signs
+from muster_protocol.workers.card import WorkerCard
+from muster_protocol.workers.signs import Signs
 from muster_supervisor.silent_workers import SilentWorkers, awaited_attempts
 from tests.guards import guards
 from tests.unit.cli.logs import Log, task

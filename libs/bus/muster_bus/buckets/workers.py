@@ -13,8 +13,8 @@ from muster_bus.buckets.kv import DELETED, Bucket, Value
 from muster_bus.connection import Bus, Incoming
 from muster_bus.read_stream import Raw, timestamp
 from muster_protocol.subjects import last_token
-from muster_protocol.worker_card import WorkerCard
-from muster_protocol.worker_signs import Signs
+from muster_protocol.workers.card import WorkerCard
+from muster_protocol.workers.signs import Signs
 
 BUCKET = "workers"
 TIME_SECONDS = 2.0

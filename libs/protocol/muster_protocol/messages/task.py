@@ -15,7 +15,7 @@ class Task(Message):
     """Do one task, once. Any worker that has the tag may take it."""
 
     kind: ClassVar[str] = "task"
-    free_text: ClassVar[tuple[str, ...]] = ("description", "expected_output", "context")
+    free_text: ClassVar[tuple[str, ...]] = ("description", "inputs", "expected_output", "context")
 
     request_id: RequestId
     task_id: TaskId

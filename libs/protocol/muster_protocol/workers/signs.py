@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from muster_protocol.sender import worker_name
-from muster_protocol.worker_card import BEAT_SECONDS, FORGOTTEN_SECONDS, SILENT_SECONDS, WorkerCard
+from muster_protocol.workers.card import BEAT_SECONDS, FORGOTTEN_SECONDS, SILENT_SECONDS, WorkerCard
 
 STUCK = "what it runs blocks it, or it is dead or cut off"
 

@@ -1,0 +1,1 @@
+"""What is known about workers: the card that each shows, and its signs of life."""

@@ -153,7 +153,9 @@ def endings(record: Conflict) -> dict[str, Ended | None]:
 
 
 @asynccontextmanager
-async def contest(folder: Path, *, duplicates_seconds: float = 120.0, team: str = TEAM % 32) -> AsyncGenerator[Contest]:
+async def contest(
+    folder: Path, *, duplicates_seconds: float = 120.0, team: str = TEAM % ("", 32)
+) -> AsyncGenerator[Contest]:
     """A broker for the team of scripted roles, and no service yet."""
     (folder / "team.yaml").write_text(team)
     async with Contest.provisioned(folder / "team.yaml", folder, lease_seconds=1.0) as running:

@@ -23,7 +23,7 @@ DISK = "the broker answers but stores nothing; its disk is probably full"
 
 @pytest.mark.sweep
 async def test_a_full_disk_is_named_by_all_and_everything_is_answered_after_a_restart(tmp_path: Path, small_disk: Path):
-    (tmp_path / "team.yaml").write_text(TEAM % 8)
+    (tmp_path / "team.yaml").write_text(TEAM % ("", 8))
     team = load_team(tmp_path / "team.yaml")
     async with running_broker(small_disk / "broker") as broker:
         bus = await Bus.connect(broker.url, Sender("tests", "observer"))

@@ -18,7 +18,7 @@ WITHOUT = "the broker did not look up"
 
 @guards("libs/bus/muster_bus/process/health.py", "return bus.lacking or", rule="I4", replace="return", seconds=90)
 async def test_services_and_provisioning_wait_for_a_broker_that_starts_without_jetstream(tmp_path: Path):
-    (tmp_path / "team.yaml").write_text(TEAM % 8)
+    (tmp_path / "team.yaml").write_text(TEAM % ("", 8))
     early = Server(tmp_path / "broker", extra="jetstream: disabled\n")
     await early.start()
     services = Services(tmp_path / "team.yaml", tmp_path, early.url)

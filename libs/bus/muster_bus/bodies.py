@@ -41,7 +41,9 @@ class Bodies:
         for _ in range(TRIES):
             try:
                 await (await self._open()).put(name, body)
-                return reference_of(body)
+                if await self._fetch(name) == body:  # a byte may have changed on the wire
+                    return reference_of(body)
+                reason = Invalid(f"the stored body does not match {name}", h.BODY_REF)
             except (TimeoutError, NatsError, JetStreamError) as error:
                 reason = error
                 await asyncio.sleep(0.2)

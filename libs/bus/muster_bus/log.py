@@ -19,6 +19,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from muster_bus.connection import Bus
 from muster_bus.publish import CompareAndSetLost, Stored
@@ -37,13 +38,25 @@ PAST_TRIES = 20  # the winner's commit takes a millisecond; when its leader died
 CATCH_UP_SECONDS = 0.05  # the repetition comes within a millisecond of the acknowledgement; else read
 
 
+class _Own(NamedTuple):
+    """An entry that we are writing: what comes back just as it was sent need not be parsed again."""
+
+    body: LogBody
+    data: bytes
+    headers: Mapping[str, str]
+
+    def is_stored_as(self, raw: Raw) -> bool:
+        """A byte may have changed on the wire; then others cannot read the entry, and we must not count on it."""
+        return raw.data == self.data and all(raw.headers.get(name) == value for name, value in self.headers.items())
+
+
 class RequestLog:
     """One request's log and the state that it folds to."""
 
     def __init__(self, bus: Bus, request_id: str, carrier: Mapping[str, str] | None = None) -> None:
         self._bus = bus
         self._tail = Tail(bus, request_id, self._fold_live)
-        self._own: dict[str, LogBody] = {}  # being written by us: what comes back need not be parsed again
+        self._own: dict[str, _Own] = {}
         self.carrier = carrier
         self.request_id = request_id
         self.state = RequestState(request_id)
@@ -119,9 +132,10 @@ class RequestLog:
         """Store an entry and fold everything up to it."""
         origin = self._bus.origin(self.request_id, term=term, nonce=nonce)
         message_id = body.id_for(origin)
-        self._own[message_id] = body
+        subject, data, headers = await self._bus.outgoing(body, origin, self.carrier)
+        self._own[message_id] = _Own(body, data, headers)
         try:
-            stored = await self._bus.store(body, origin, expected=expected, carrier=self.carrier)
+            stored = await self._bus.publisher.store(subject, data, headers, expected=expected)
             await self.catch_up(stored.sequence)
         finally:
             self._own.pop(message_id, None)
@@ -138,7 +152,10 @@ class RequestLog:
     def _fold_live(self, raw: Raw) -> bool:
         own = self._own.get(raw.headers.get(h.MESSAGE_ID, ""))
         try:
-            entry = open_live(raw, LOG_KINDS) if own is None else Opened(h.require_sender(raw.headers), own)
+            if own is not None and own.is_stored_as(raw):
+                entry = Opened(raw.headers[h.SENDER], own.body)
+            else:
+                entry = open_live(raw, LOG_KINDS)
         except Invalid:
             return False  # its body lies elsewhere, or it is invalid: reading the gap fetches or reports it
         apply(self.state, entry_of(raw, entry))

@@ -125,7 +125,7 @@ class Owner:
         if not await self.log.compare_and_set(self._taken(), term=0):
             return False
         self.term = self.state.term
-        return True
+        return self.term > 0  # else its bytes changed on the wire, and nobody can read it
 
     async def take(self) -> None:
         """Begin a term: append `taken` and fold everything up to it, at the start as in a takeover."""

@@ -68,7 +68,7 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
                 raise
             draft = cut(draft, str(reason))
             continue
-        if is_written:
+        if is_written and owner.state.answer is not None:  # else nobody can read it: its bytes changed on the wire
             owner.has_answered = True
             _log_written(answer)
             await owner.finish_background()

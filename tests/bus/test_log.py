@@ -198,6 +198,23 @@ async def test_a_stray_entry_before_the_plan_does_not_block_the_plan(bus: Bus, o
 
 
 @guards("libs/bus/muster_bus/log.py", "await self._read_past(seen)", rule="I2")
+@guards("libs/bus/muster_bus/log.py", "own is not None and own.is_stored_as(raw)", rule="I1", replace="own is not None")
+@pytest.mark.parametrize(("sent", "arrived"), [(b"the answer", b"the\nanswer"), (b"kind: answer", b"kind: anSwer")])
+async def test_an_answer_whose_bytes_changed_on_the_wire_does_not_count_for_its_writer_either(
+    bus: Bus, sent: bytes, arrived: bytes, proxy: Proxy, connect: Connect
+):
+    log = await opened(await connect(proxy.url))
+    await log.compare_and_set(taken(), term=0)
+    proxy.replace(sent, arrived)
+
+    await log.compare_and_set(answer("the answer"), term=log.state.term)
+    was_answered = log.state.answer is not None
+    await log.compare_and_set(answer("the answer"), term=log.state.term)
+
+    assert not was_answered
+    assert log.state.answer is not None
+
+
 async def test_an_answer_is_not_written_over_a_result_that_was_not_seen(bus: Bus, other: Bus):
     log = RequestLog(bus, "r1")
     term = await log.append(taken())

@@ -177,8 +177,8 @@ def test_the_team_of_the_readme_answers_the_question_of_the_readme(tmp_path: Pat
 
 
 def without_names(table: str) -> list[list[str]]:
-    """The words of each line, without what differs: ids, names of workers, seconds."""
-    plain = re.sub(r"\b([0-9a-f]{16}|\d+\.\d)\b", "N", re.sub(r"worker-\w+", "worker", table))
+    """The words of each line, without what differs: ids, names of workers and clients, times."""
+    plain = re.sub(r"\b([0-9a-f]{16}|[\d.]+ m?s)\b", "N", re.sub(r"\b(worker|muster)-\w+", r"\1", table))
     return [line.split() for line in plain.splitlines()]
 
 

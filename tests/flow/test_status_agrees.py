@@ -7,6 +7,8 @@ the test. The supervisor of the first test runs in this process, because the tes
 import asyncio
 import json
 import re
+import subprocess
+import sys
 import urllib.request
 from collections.abc import AsyncGenerator, Callable
 from contextlib import ExitStack
@@ -35,6 +37,18 @@ PLAN = Plan(
         TaskSpec(id="last", description="{}", tag="second", dependencies=("held",)),
     ),
 )
+
+RUN_EACH = """\
+import contextlib, io, json, sys
+from muster_cli.main import run
+printed = []
+for words in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        code = run(words)
+    assert code == 0, f"{words} ends with {code}"
+    printed.append(text.getvalue())
+print(json.dumps(printed))
+"""
 
 
 class Gated:
@@ -90,13 +104,11 @@ class Places:
 
     async def shown(self, request_id: str) -> Shown:
         """What all places say about a request; fails where one says something else."""
-        listed, one, lines, text, overview, document = await asyncio.gather(
+        commands = ((), (request_id,), ("--json",), (request_id, "--json"))
+        listed, one, (lines, text, overview, document) = await asyncio.gather(
             self.get("/v1/requests"),
             self.get(f"/v1/requests/{request_id}"),
-            self._print(),
-            self._print(request_id),
-            self._print("--json"),
-            self._print(request_id, "--json"),
+            asyncio.to_thread(self._print, commands),
         )
         shown = _of(one)
         assert _of(json.loads(document)) == shown
@@ -105,17 +117,18 @@ class Places:
         (row,) = _rows(json.loads(overview), request_id)
         assert (row["status"], row["reason"]) == shown[:2]
         sentence = f"{shown.status}: {shown.reason}"
-        assert [line for line in lines.splitlines() if line.startswith(f"{request_id} ") and line.endswith(sentence)]
+        assert _listed(lines, request_id).endswith(sentence)
         assert text.splitlines()[-1] == sentence
         for task_id, (status, reason) in shown.tasks.items():
             (line,) = [line for line in text.splitlines() if re.match(rf"{task_id} +\S {status} ", line)]
             assert status == "done" or reason in line  # of a finished task the seconds are a column of their own
         return shown
 
-    async def _print(self, *words: str) -> str:
-        ran = await asyncio.to_thread(self._here.run, "status", *words)
-        assert ran.returncode == 0, ran.stderr
-        return "\n".join(line.rstrip() for line in ran.stdout.splitlines())
+    def _print(self, commands: tuple[tuple[str, ...], ...]) -> list[str]:
+        """What `muster status` prints with each of these words; one process, because most of its time is its start."""
+        words = json.dumps([["status", *words] for words in commands])
+        printed: list[str] = json.loads(_python(self._here, "-c", RUN_EACH, words))
+        return ["\n".join(line.rstrip() for line in text.splitlines()) for text in printed]
 
 
 def _of(document: dict[str, Any]) -> Shown:
@@ -123,10 +136,24 @@ def _of(document: dict[str, Any]) -> Shown:
     return Shown(document["status"], document["reason"], tasks)
 
 
+def _listed(lines: str, request_id: str) -> str:
+    """The words of a request in the list: its line, and the indented lines below it."""
+    (found,) = re.findall(rf"^{request_id} .*(?:\n +.*)*", lines, re.MULTILINE)
+    return " ".join(found.split())
+
+
 def _rows(overview: dict[str, Any], request_id: str) -> list[dict[str, Any]]:
     return [
         row for row in overview["requests"] + overview["ended"] if request_id in (row.get("request_id"), row.get("id"))
     ]
+
+
+def _python(here: Here, *words: str) -> str:
+    ran = subprocess.run(
+        [sys.executable, *words], cwd=here.folder, env=here.env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
 
 
 def _read(url: str) -> bytes:

@@ -16,7 +16,7 @@ from muster_cli.connect import connect
 from muster_cli.local.folder import http_url
 from muster_cli.view.board import name_of
 from muster_cli.view.console import console, say_json
-from muster_cli.view.plain import duration, plain
+from muster_cli.view.plain import ago, duration, plain
 from muster_cli.view.printing.listing import Listing
 from muster_cli.view.render import sentence, show_answer, tasks_of
 from muster_cli.view.requests import Ended, Open, check_provisioned, ended_requests, known_view, open_requests
@@ -163,16 +163,15 @@ def _show_overview(out: Console, overview: Overview) -> None:
 
 
 def _ended(overview: Overview) -> Listing:
-    names = ("ended request", "asked", "asked by", "team", "tasks done", "took", "what was asked", "how it ended")
+    names = ("ended request", "asked", "asked by", "team", "tasks", "took", "what was asked", "how it ended")
     listing = Listing(*names, sentences=2, wide=160)
     for ended in overview.ended:
-        ago = f"{duration(max(0.0, overview.now - ended.asked_at))} ago" if ended.asked_at else ""
         listing.add(
             ended.id,
-            ago,
+            ago(overview.now - ended.asked_at) if ended.asked_at else "",
             plain(ended.asked_by, 60),
             ended.team,
-            str(ended.done),
+            f"{ended.done} done",
             duration(ended.seconds or 0.0),
             plain(ended.asked, MAX_ASKED),
             sentence(Standing(ended.status, ended.reason)),

@@ -38,6 +38,14 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02} m"
 
 
+def ago(seconds: float) -> str:
+    """How long ago something was, as far as anybody cares: `3 s ago`, `5 m ago`, `2 h ago`, `4 d ago`."""
+    for unit, of, limit in (("s", 1, 60), ("m", 60, 3600), ("h", 3600, 86400)):
+        if seconds < limit:
+            return f"{max(0.0, seconds) // of:.0f} {unit} ago"
+    return f"{seconds // 86400:.0f} d ago"
+
+
 def offset(seconds: float, of: float) -> str:
     """A moment within `of` seconds, with the same unit for all of them, so that a column of them can be read."""
     if of < 1:

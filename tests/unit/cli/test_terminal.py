@@ -90,3 +90,17 @@ def test_ids_are_whole_on_every_terminal():
 
     for width in (40, 80, 100, 120, 200):
         assert request_id in STYLES.sub("", printed(listing, width))
+
+
+def test_what_does_not_fit_beside_an_id_goes_whole_to_an_indented_line():
+    listing = Listing("request", "asked", "asked by", "tasks done", "how it ended")
+    listing.add("a85aff7d3226c5c5", "2 s ago", "client/muster-67bf730b", "2", "done: answered in 1.0 s")
+
+    lines = [line.rstrip() for line in STYLES.sub("", printed(listing, 50)).splitlines()]
+
+    assert lines == [
+        "request",
+        "a85aff7d3226c5c5 · 2 s ago",
+        "    client/muster-67bf730b · tasks done 2",
+        "    done: answered in 1.0 s",
+    ]

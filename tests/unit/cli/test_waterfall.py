@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from muster_cli.view.bars import Ink, Part, Scale
-from muster_cli.view.plain import duration, plain
+from muster_cli.view.plain import ago, duration, plain
 from muster_cli.view.waterfall import MAX_LINES, show_waterfall
 from muster_client.timeline import StoredEvent, timeline
 from muster_protocol.fold import Entry
@@ -186,6 +186,18 @@ def test_foreign_text_becomes_one_printable_line(text: str, limit: int):
     assert not any(category(character) in ("Cc", "Cs", "Zl", "Zp") for character in shown)
     assert "\u202e" not in shown
     assert len(shown) <= limit
+
+
+def test_how_long_ago_is_said_in_the_largest_unit():
+    assert [ago(seconds) for seconds in (-0.2, 0.9, 59.9, 60, 3599, 7_380, 400_000)] == [
+        "0 s ago",
+        "0 s ago",
+        "59 s ago",
+        "1 m ago",
+        "59 m ago",
+        "2 h ago",
+        "4 d ago",
+    ]
 
 
 def test_durations_are_in_the_unit_that_people_use():

@@ -13,6 +13,9 @@ from muster_cli.view.plain import plain
 
 Cell = str | Text
 
+INDENT = "    "  # of all lines of a row but the first
+BETWEEN = " · "
+
 
 class Listing:
     """Rows that begin with an id and end with sentences: the last `sentences` columns may take several lines."""
@@ -35,7 +38,7 @@ class Listing:
             return
         yield Text(self._names[0], "dim")
         for row in self._rows:
-            yield from self._block(row)
+            yield from self._block(row, options.max_width)
 
     def _table(self) -> Table:
         table = Table(box=None, pad_edge=False, header_style="dim")
@@ -47,16 +50,22 @@ class Listing:
             table.add_row(*row)
         return table
 
-    def _block(self, row: list[Text]) -> Iterator[RenderableType]:
+    def _block(self, row: list[Text], width: int) -> Iterator[RenderableType]:
         """The id and its words, each with its name where it would mean nothing alone; then each sentence below."""
         words = len(self._names) - self._sentences
         line = row[0].copy()
         line.overflow = "fold"
         for name, cell in zip_longest(self._names[1:words], row[1:words], fillvalue=""):
             if isinstance(cell, Text) and cell.plain:
-                line.append(f" · {name} " if cell.plain.replace(".", "").isdigit() else " · ", "dim")
-                line.append(cell)
+                named = Text(f"{name} " if cell.plain.replace(".", "").isdigit() else "", "dim") + cell
+                if line.cell_len + len(BETWEEN) + named.cell_len > width:
+                    yield line
+                    line = Text(INDENT, overflow="fold") + named
+                else:
+                    line.append(BETWEEN, "dim").append(named)
         yield line
         for sentence in row[words:]:
             if sentence.plain:
-                yield Padding(Text(sentence.plain, sentence.style, overflow="fold"), (0, 0, 0, 4), expand=False)
+                yield Padding(
+                    Text(sentence.plain, sentence.style, overflow="fold"), (0, 0, 0, len(INDENT)), expand=False
+                )

@@ -38,7 +38,7 @@ async def test_a_worker_says_which_attempt_it_has_settled(muster: Muster) -> Non
 
     request = await muster.submit([{"id": "a", "orders": {"fail": "the disk is full", "times": 1}}])
 
-    for sign, settled in (("✗", "attempt 1  failed: the disk is full"), ("✓", "attempt 2  done")):
+    for sign, settled in (("✗", "attempt 1  failed: logic: the disk is full"), ("✓", "attempt 2  done")):
         line = f"{sign} result  {request}/a  {settled}"
         await muster.until(lambda line=line: line in muster.service_log("w1"), settled)
 

@@ -131,7 +131,7 @@ def _post(url: str, body: object) -> str:
 async def test_a_signal_is_heard_while_a_service_waits_for_its_streams(muster: Muster) -> None:
     await muster.bus.nc.jetstream(timeout=5).delete_consumer("REQUESTS", "s_default")
     muster.spawn("supervisor", "s1")
-    await muster.until(lambda: "waiting for consumer" in muster.service_log("s1"), "it waits")
+    await muster.until(lambda: "not ready: there is no consumer" in muster.service_log("s1"), "it waits")
 
     muster.signal("s1", signal.SIGTERM)
 

@@ -127,9 +127,11 @@ async def test_the_comparison_with_jaeger_says_what_is_missing_and_ends_with_its
     spans = [
         SpanOf("invoke_workflow default", "01"),
         SpanOf("plan default", "02", "01"),
-        SpanOf("answer done", "03", "01"),
+        SpanOf("publish tasks", "03", "01", attributes={"messaging.batch.message_count": 1}),
+        SpanOf("compose", "04", "01"),
+        SpanOf("answer done", "05", "01"),
     ]
-    attempt = SpanOf("invoke_agent scripted", "04", "01", "muster-worker", about)
+    attempt = SpanOf("invoke_agent scripted", "06", "01", "muster-worker", about)
 
     with jaeger({trace_id: trace_of(*spans, attempt)}) as url:
         whole = await tracing.run(request, "--jaeger", url)

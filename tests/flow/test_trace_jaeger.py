@@ -37,7 +37,7 @@ NAMED = {  # what is said when one span of a kind is gone
     "invoke_agent writer": "attempt 1 of sum (worker-",
     "chat claude": "model calls",
     "execute_tool": "call of calculate",
-    "refine": "revision of attempt 2 of flaky",
+    "try again": "revision of attempt 2 of flaky",
     "take over": "takeover",
     "conflict": "conflict of attempt 1 of held",
     "compose": "compose",

@@ -60,7 +60,7 @@ async def test_the_span_of_a_publish_lasts_until_the_broker_has_acknowledged_it(
     opened = time.time()
     await muster.leave_room_for("TASKS", messages=1000)
     answer = await muster.answer(request)
-    tree = await tree_of(collector, answer.trace_id or "", has())
+    tree = await tree_of(collector, answer.trace_id or "", has(**{"publish tasks": 1}))
 
     (published,) = tree.named("publish tasks")
     assert published.end >= opened

@@ -203,6 +203,7 @@ async def test_a_stray_entry_before_the_plan_does_not_block_the_plan(bus: Bus, o
 async def test_an_answer_whose_bytes_changed_on_the_wire_does_not_count_for_its_writer_either(
     bus: Bus, sent: bytes, arrived: bytes, proxy: Proxy, connect: Connect
 ):
+    await bus.flush()  # the streams are there
     log = await opened(await connect(proxy.url))
     await log.compare_and_set(taken(), term=0)
     proxy.replace(sent, arrived)

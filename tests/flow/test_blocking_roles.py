@@ -69,6 +69,7 @@ def test_a_worker_of_up_that_dies_is_started_again_and_the_work_goes_on(here: He
         assert _worker_pid(here) != worker
 
 
+@pytest.mark.sweep
 def test_one_signal_stops_a_blocked_worker_within_the_grace_time(here: Here):
     with here.up() as (process, _):
         worker = _worker_pid(here)

@@ -10,6 +10,7 @@ import pytest
 from tests.flow.command_line import Here, is_alive, read_until
 
 
+@pytest.mark.sweep
 def test_the_demo_shows_a_plan_an_answer_and_the_time_it_saves(tmp_path: Path):
     here = Here(tmp_path)
     before = set(os.listdir(tmp_path))
@@ -30,7 +31,9 @@ def test_the_demo_shows_a_plan_an_answer_and_the_time_it_saves(tmp_path: Path):
     assert set(os.listdir(tmp_path)) - before == {".muster"}
 
 
-@pytest.mark.parametrize("victim", ["worker", "supervisor", "broker"])
+@pytest.mark.parametrize(
+    "victim", ["supervisor", *(pytest.param(name, marks=pytest.mark.sweep) for name in ("worker", "broker"))]
+)
 def test_a_request_is_answered_once_whichever_process_is_killed(tmp_path: Path, victim: str):
     here = Here(tmp_path)
 

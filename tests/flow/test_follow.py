@@ -3,12 +3,15 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from muster_testing import until
 from tests.bus.broker_tools import api
 from tests.flow.command_line import Here, plan
 from tests.harness import Muster
 
 
+@pytest.mark.sweep
 async def test_a_log_that_cannot_be_read_ends_the_watch_and_not_the_request(muster: Muster, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     here = Here(tmp_path / "here", MUSTER_NATS_URL=muster.broker.url)

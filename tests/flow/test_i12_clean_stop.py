@@ -3,6 +3,8 @@
 import signal
 import time
 
+import pytest
+
 from muster_protocol.messages import Answer, AnswerStatus
 from muster_testing import pause, resume
 from tests.flow.in_process import put_task, task_of
@@ -79,6 +81,7 @@ async def test_a_stopped_supervisor_hands_its_requests_to_its_peer_at_once(patie
     assert len(await muster.entries(request, Answer)) == 1
 
 
+@pytest.mark.sweep
 async def test_many_clean_restarts_do_not_make_a_request_or_task_poison(patient_muster: Muster) -> None:
     muster = patient_muster  # a lease that runs out on a busy machine would count as a take in vain, and rightly
     await muster.start("supervisor", "s0")

@@ -7,6 +7,8 @@ import re
 import signal
 from pathlib import Path
 
+import pytest
+
 from muster_bus.broker.queues import ack_wait_of, request_queue, task_queue
 from muster_bus.connection import Bus
 from muster_protocol.sender import Sender
@@ -55,6 +57,7 @@ async def test_the_leases_of_the_team_file_reach_the_consumers_that_provision_ma
     replace="seen = board.seen(client.bus.clock.now())",
     seconds=90,
 )
+@pytest.mark.sweep
 def test_who_waits_for_a_killed_worker_is_told_when_its_task_is_tried_again(tmp_path: Path) -> None:
     here = here_with_leases(tmp_path / "here", MUSTER_GRACE_SECONDS="2")
     with here.up():

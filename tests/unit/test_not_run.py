@@ -17,7 +17,7 @@ def pytest_runtest_protocol(item):
 """
 
 
-@pytest.mark.parametrize(("passed_over", "code"), [("test_b", 2), ("nobody", 0)])
+@pytest.mark.parametrize(("passed_over", "code"), [("test_b", 2), pytest.param("nobody", 0, marks=pytest.mark.sweep)])
 def test_a_collected_test_that_reports_nothing_interrupts_the_run(tmp_path: Path, passed_over: str, code: int):
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_two.py").write_text(TESTS)

@@ -93,6 +93,7 @@ def test_tests_that_pass_the_second_time_are_named_and_the_run_is_green(tmp_path
     assert found == ["test_crashes", "test_fails", "test_hangs", "test_teardown"]
 
 
+@pytest.mark.sweep
 def test_a_test_that_fails_again_makes_the_run_red(tmp_path: Path):
     ran = rerun(tmp_path, FAILS_FIRST + "def test_y(): assert False\n")
 
@@ -116,6 +117,7 @@ def test_an_interrupted_run_is_red_at_once(tmp_path: Path):
     assert (ran.returncode, tries(ran)) == (pytest.ExitCode.INTERRUPTED, 0)
 
 
+@pytest.mark.sweep
 def test_a_run_that_left_a_test_out_is_red_at_once(tmp_path: Path):
     (tmp_path / "conftest.py").write_text(LEAVES_A_TEST_OUT)
 

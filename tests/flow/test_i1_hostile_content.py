@@ -74,9 +74,8 @@ async def test_a_body_that_kills_whoever_reads_it_is_answered_as_poison_unread(
     replace="    usd: float = Field(default=0.0, ge=0)",
     case="more1",
 )
-@pytest.mark.parametrize(
-    "more", [pytest.param({"seconds": 1e308}, marks=pytest.mark.sweep), {"usage": {"usd": 1e308, "model_calls": 1}}]
-)
+@pytest.mark.parametrize("more", [{"seconds": 1e308}, {"usage": {"usd": 1e308, "model_calls": 1}}])
+@pytest.mark.sweep
 async def test_numbers_whose_sum_would_overflow_are_refused(muster: Muster, more: dict[str, Any]) -> None:
     await muster.start("supervisor", "s1")
     request = await muster.submit([{"id": "a"}, {"id": "b"}], deadline_seconds=8)

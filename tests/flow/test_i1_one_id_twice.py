@@ -65,7 +65,7 @@ async def answers(muster: Muster) -> list[str]:
     return [entry.body.text for entry in entries if isinstance(entry.body, Answer)]
 
 
-@pytest.mark.parametrize("second", ["same", "another"])
+@pytest.mark.parametrize("second", ["same", pytest.param("another", marks=pytest.mark.sweep)])
 async def test_a_request_whose_id_came_twice_is_answered_when_one_holder_hangs_and_the_other_is_killed(
     muster: Muster, second: str
 ) -> None:

@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from muster_protocol.fold import TaskPhase
 from muster_protocol.messages import AnswerStatus
 from tests.flow.in_process import put_task, task_of
@@ -102,6 +104,7 @@ async def test_a_full_object_store_is_waited_for_by_the_task_that_needs_it_alone
     replace="return False",
     seconds=30,
 )
+@pytest.mark.sweep
 async def test_a_task_that_waits_for_room_loses_no_attempt_meanwhile(muster: Muster) -> None:
     await muster.publish("tasks.second", b"{}", None)
     await muster.leave_room_for("TASKS", messages=1)

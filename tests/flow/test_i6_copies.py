@@ -205,6 +205,7 @@ async def test_two_coordinators_of_which_one_is_killed_come_to_one_conflict(team
     assert list(found.kinds) == BOTH
 
 
+@pytest.mark.sweep
 async def test_ten_thousand_forged_starts_stop_nobody_and_hide_no_conflict(team: Contest):
     await team.start_all()
     await team.start("worker", "w1")  # with a free slot for each copy

@@ -78,6 +78,7 @@ def _turns() -> list[CannedReply]:
     replace="outcome = stopped(role, reason, NOTHING, tuple(self._meter.tool_calls))",
     seconds=60,
 )
+@pytest.mark.sweep
 async def test_what_the_loser_had_spent_on_its_model_is_in_the_conflict_and_in_the_answer(tmp_path: Path):
     async with (
         contest(tmp_path, team=THINKERS) as team,

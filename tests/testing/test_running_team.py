@@ -113,6 +113,7 @@ async def test_a_role_with_a_model_gets_its_replies_from_a_messages_server(tmp_p
     assert "a line about roses" in json.dumps(server.requests)
 
 
+@pytest.mark.sweep
 async def test_a_messages_server_whose_script_is_over_fails_the_task(tmp_path: Path):
     team_file = written(tmp_path, CLAUDE)
     async with running_messages_server() as server, running_team(team_file, tmp_path, workers=0) as team:

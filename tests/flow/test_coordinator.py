@@ -137,8 +137,8 @@ async def test_the_registry_is_listed(group: ServiceGroup):
     listed = await group.get("/v1/workers")
 
     assert listed["workers"] == [
-        {"name": "w1", "tags": ["math"], "slots": 4, "busy": 1},
-        {"name": "w2", "tags": [], "slots": 0, "busy": 0},
+        {"name": "worker-w1", "tags": ["math"], "slots": 4, "busy": 1},
+        {"name": "worker-w2", "tags": [], "slots": 0, "busy": 0},
     ]
 
 

@@ -83,7 +83,8 @@ async def test_a_failure_is_in_the_log_in_the_status_and_in_muster_logs_with_its
     assert answer.status is AnswerStatus.FAILED  # a tool that raises under the offline model is no empty success
     documents = [json.loads(line) for line in team.service_log("w1").splitlines()]
     failed = [line for line in documents if line.get("status") == "failed" and line.get("task") == "caller"]
-    assert failed[0].items() >= {"request": request_id, "attempt": 1, "worker": "w1", "error_class": "network"}.items()
+    wanted = {"request": request_id, "attempt": 1, "worker": "worker-w1", "error_class": "network"}
+    assert failed[0].items() >= wanted.items()
     assert "✗ result" in failed[0]["message"]
     assert "ConnectionError: no route" in failed[0]["message"]
     assert "(failing.py:7)" in failed[0]["message"]
@@ -99,7 +100,7 @@ async def test_a_failure_is_in_the_log_in_the_status_and_in_muster_logs_with_its
     assert not any(line.startswith("12:00:00") for line in lines)
     document = [json.loads(line) for line in (await _command(team, "logs", request_id, "--json")).splitlines()]
     (result,) = (one for one in document if one["kind"] == "result" and one["task"] == "caller")
-    about = {"request": request_id, "attempt": 1, "worker": "w1", "status": "failed", "error_class": "network"}
+    about = {"request": request_id, "attempt": 1, "worker": "worker-w1", "status": "failed", "error_class": "network"}
     assert result.items() >= about.items()
 
 

@@ -27,6 +27,7 @@ from muster_protocol.messages import (
     ToolUsed,
 )
 from muster_protocol.plan import ordered
+from muster_protocol.sender import worker_name
 from muster_protocol.status import Seen, failure_text
 
 PROGRESS_SECONDS = 1.0  # a role may report every step: of each task one line in this time
@@ -162,7 +163,7 @@ def _line(text: str) -> str:
 
 def name_of(worker: str) -> str:
     """A worker's name as the logs write it; where an owner gave up waiting there is none."""
-    return f"worker-{worker}" if worker else "nobody reported"
+    return worker_name(worker) if worker else "nobody reported"
 
 
 def in_order(state: RequestState) -> list[tuple[str, int]]:

@@ -28,6 +28,7 @@ from muster_protocol.messages import (
     Taken,
     ToolUsed,
 )
+from muster_protocol.sender import worker_name
 from muster_protocol.status import failure_text
 from muster_protocol.status_words import ResultStatus
 
@@ -60,7 +61,7 @@ class LogLine:
             "request": request_id,
             "task": self.task,
             "attempt": self.attempt,
-            "worker": self.worker,
+            "worker": self.worker and worker_name(self.worker),
             "status": self.status,
             "error_class": self.error_class,
             "message": self.message,

@@ -36,11 +36,6 @@ def shown_name(service: str, instance: str) -> str:
     return f"{service}-{instance}"
 
 
-def name_of_sender(text: str) -> str:
-    """The same, of what a header names: `worker/d3f0/search` is `worker-d3f0`."""
-    return shown_name(*text.split("/")[:2]) if "/" in text else text
-
-
 def worker_name(instance: str) -> str:
     """The same, of a worker."""
     return shown_name("worker", instance)

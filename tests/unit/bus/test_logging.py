@@ -73,7 +73,7 @@ def test_a_json_line_has_request_task_attempt_worker_status_and_error_class(caps
 
     asyncio.run(attempt())
 
-    about = {"request": "7f3a", "task": "find", "attempt": 2, "worker": "w1"}
+    about = {"request": "7f3a", "task": "find", "attempt": 2, "worker": "worker-w1"}
     said, failed = _documents(capsys)
     assert said.items() >= {**about, "logger": "roles"}.items()
     assert failed.items() >= {**about, "status": "failed", "error_class": "network"}.items()

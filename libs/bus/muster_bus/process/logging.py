@@ -18,6 +18,7 @@ from muster_bus.process.printable import printable, printable_json
 from muster_bus.process.settings import LogSettings
 from muster_bus.redact import KNOWN, without_user_info
 from muster_protocol.errors import error_class_of
+from muster_protocol.sender import shown_name
 
 FIELDS = ("status", "error_class")  # of `extra=`, beside those that say what the work is for
 STACK = "  | "  # before each line of a stack: it never looks like a line of its own
@@ -52,7 +53,7 @@ class TextLines(logging.Formatter):
     """Lines for people."""
 
     def __init__(self, service: str, instance: str) -> None:
-        super().__init__(f"%(asctime)s {service}-{instance}  %(message)s", "%H:%M:%S")
+        super().__init__(f"%(asctime)s {shown_name(service, instance)}  %(message)s", "%H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
         record.message = printable(_shown(record.getMessage()))
@@ -68,7 +69,7 @@ class JsonLines(logging.Formatter):
         super().__init__()
         self._process = {"service": service, "instance": instance}
         if service == "worker":
-            self._process["worker"] = instance
+            self._process["worker"] = shown_name(service, instance)
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 from muster_bus.buckets.conflicts import count_conflicts
 from muster_bus.buckets.workers import live_workers
 from muster_coordinator.queries import errors, listed
+from muster_protocol.sender import worker_name
 from muster_protocol.status_words import RequestStatus
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def routes(coordinator: "Coordinator") -> APIRouter:
 
     @router.get("/v1/workers")
     async def listed_workers() -> dict[str, Any]:
-        return {"workers": [card.model_dump(mode="json") for card in await live_workers(coordinator.bus)]}
+        cards = await live_workers(coordinator.bus)
+        return {"workers": [{**card.model_dump(mode="json"), "name": worker_name(card.name)} for card in cards]}
 
     @router.get("/v1/errors")
     async def listed_errors(limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> dict[str, Any]:

@@ -43,6 +43,7 @@ PURE = [
     "muster_supervisor.lint",
     "muster_supervisor.poison",
     "muster_supervisor.routing",
+    "muster_supervisor.composing.final",
     "muster_supervisor.composing.merge",
     "muster_coordinator.conflicts.judge",
     *(

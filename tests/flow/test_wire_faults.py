@@ -1,6 +1,7 @@
 """Whatever happens on the wire, every service is connected again soon, and answers the next request."""
 
 import asyncio
+import json
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
@@ -9,8 +10,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from muster_bus.broker.embedded import free_port
+from muster_protocol.messages import Answer
 from muster_protocol.status_words import RequestStatus
 from muster_testing import Proxy, running_proxy, until_asked
+from tests.guards import guards
 from tests.harness import Muster
 
 SERVICES = ("supervisor", "worker", "coordinator")
@@ -25,6 +28,7 @@ LINES = (
 )
 HALF_A_LEASE = 5.0
 PLAN = [{"id": "a"}, {"id": "b", "dependencies": ["a"]}]
+TASK = {"id": "a", "description": "{}", "tag": "scripted"}
 
 
 @dataclass
@@ -118,6 +122,36 @@ async def test_services_answer_after_a_cut_and_notice_a_silent_connection_within
     await behind.until_ready()
     await behind.answers()
     assert took < HALF_A_LEASE * 2, "noticed too late even for a busy machine"
+
+
+@guards(
+    "services/supervisor/muster_supervisor/steps/answer.py",
+    "if is_written and known.state.answer is not None:",
+    rule="I1",
+    replace="if is_written:",
+    case="refused",
+    seconds=60,
+)
+@pytest.mark.parametrize(
+    ("body", "sent", "arrived"),
+    [
+        pytest.param({"plan": {"tasks": [TASK]}}, b'"status":"done"', b'"status":"dOne"', id="done"),
+        pytest.param({"plan": {"tasks": []}}, b"The request is invalid", b"The request is\ninvalid", id="refused"),
+    ],
+)
+async def test_an_answer_that_nobody_can_read_is_written_again_before_the_request_is_acknowledged(
+    behind: Behind, body: dict[str, object], sent: bytes, arrived: bytes
+):
+    muster, written = behind.muster, json.dumps(body).encode()
+    behind.proxies["supervisor"].replace(sent, arrived)
+
+    stored = await muster.publish("requests.default", written, {})
+    answer = await muster.answer(muster.id_of(stored, written), 20)
+
+    assert answer.status == (RequestStatus.FAILED if b"invalid" in sent else RequestStatus.DONE)
+    assert len(await muster.entries(answer.request_id, Answer)) == 1, "the damaged one cannot be read"
+    entries = await muster.bus.read(f"results.{answer.request_id}")
+    assert len([raw for raw in entries if raw.headers.get("kind") == "answer"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,7 @@ from muster_protocol.status import Seen
 
 T = TypeVar("T")
 
-OVERDUE_SECONDS = (
-    5.0  # after the deadline, by which an owner answers: for what is slow and for what it tells on its way
-)
+OVERDUE_SECONDS = 5.0  # after the deadline, by which an owner answers: a takeover may need a moment more
 LONGEST_WAIT_SECONDS = 3600.0  # before the deadline is asked for again
 
 

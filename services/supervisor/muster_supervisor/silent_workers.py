@@ -29,8 +29,7 @@ Awaited = Mapping[str, Sequence[AttemptId]]  # the dispatched attempts of each t
 
 
 class SilentWorkers:
-    """Which workers are silent, and what is to be said about it: once, again when it has lasted twice as long, and
-    when it is over."""
+    """Which workers are silent, and what is said about it: once, again after twice the time, and when it is over."""
 
     def __init__(self, roles_of: Callable[[str], str]) -> None:
         self._roles_of = roles_of

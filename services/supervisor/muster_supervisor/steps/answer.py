@@ -68,7 +68,7 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
                 raise
             draft = cut(draft, str(reason))
             continue
-        if is_written and owner.state.answer is not None:  # else nobody can read it: its bytes changed on the wire
+        if is_written and owner.state.answer is not None:  # else its bytes changed on the wire, and nobody can read it
             owner.has_answered = True
             _log_written(answer)
             await owner.finish_background()
@@ -102,7 +102,7 @@ async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> tuple[
                 raise
             is_cut = True
             continue
-        if is_written:
+        if is_written and known.state.answer is not None:  # as above
             _log_written(answer)
             await abort_request(bus, known.state, str(reason), trace.carrier)
             if not has_workflow:

@@ -40,9 +40,9 @@ ONLY_IN = {
 PURE = [
     *(name for name in MODULES if name.startswith("muster_protocol.")),
     "muster_supervisor.decide",
-    "muster_supervisor.lint",
+    "muster_supervisor.planning.lint",
     "muster_supervisor.poison",
-    "muster_supervisor.routing",
+    "muster_supervisor.planning.routing",
     "muster_supervisor.composing.final",
     "muster_supervisor.composing.merge",
     "muster_coordinator.conflicts.judge",

@@ -153,11 +153,12 @@ async def test_a_planted_key_is_on_no_edge_whoever_says_it(team: RunningTeam):
 
 
 LOG = "libs/protocol/muster_protocol/messages/log.py"
+PEOPLE = "libs/protocol/muster_protocol/messages/people.py"
 TASK = "libs/protocol/muster_protocol/messages/task.py"
 
 
 @guards(LOG, '        "plan.final_instruction",', rule="I10", replace="", seconds=40)
-@guards(LOG, 'free_text: ClassVar[tuple[str, ...]] = ("reason",)', rule="I10", seconds=40)
+@guards(PEOPLE, 'free_text: ClassVar[tuple[str, ...]] = ("reason",)', rule="I10", seconds=40)
 @guards(TASK, '("description", "inputs", "expected_output", "context")', rule="I10", replace="()", seconds=40)
 async def test_a_key_in_what_was_asked_is_in_no_entry_no_task_and_no_event(team: RunningTeam):
     await team.start("supervisor", "s1", env={"ANTHROPIC_API_KEY": KEY})

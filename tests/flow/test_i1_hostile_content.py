@@ -61,7 +61,7 @@ async def test_a_body_that_kills_whoever_reads_it_is_answered_as_poison_unread(
 
 
 @guards(
-    "libs/protocol/muster_protocol/messages/log.py",
+    "libs/protocol/muster_protocol/messages/result.py",
     "    seconds: float = Field(default=0.0, ge=0, le=MOST)",
     rule="I1",
     replace="    seconds: float = 0.0",

@@ -98,8 +98,8 @@ async def test_a_full_object_store_is_waited_for_by_the_task_that_needs_it_alone
 
 
 @guards(
-    "services/supervisor/muster_supervisor/run.py",
-    "return task_id in self.owner.publishing",
+    "services/supervisor/muster_supervisor/carry_out.py",
+    "return task_id in self._owner.publishing",
     rule="I4",
     replace="return False",
     seconds=30,

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muster_protocol.attempt_id import AttemptId
-from muster_protocol.messages.log import ErrorClass, Failure, Result
+from muster_protocol.messages.result import ErrorClass, Failure, Result
 from muster_protocol.plan import TABLE, Retry, TaskSpec
 from muster_protocol.status_words import ResultStatus
 

@@ -38,33 +38,18 @@ Any other error: the intake drops the lease, and the broker delivers the request
 import asyncio
 import logging
 import time
-from typing import assert_never
 
 from muster_bus.lease import Delivery
 from muster_protocol.errors import MusterError
 from muster_supervisor.abort import stop_overtaken
+from muster_supervisor.carry_out import Steps
 from muster_supervisor.control import Controls
-from muster_supervisor.decide import (
-    ALLOWANCE,
-    Allowance,
-    DispatchTasks,
-    Expire,
-    GiveAnswer,
-    MakePlan,
-    Refine,
-    Step,
-    TryAgain,
-    due,
-    next_time,
-)
+from muster_supervisor.decide import ALLOWANCE, Allowance, due, next_time
 from muster_supervisor.owner import LeaseLost, Owner, Superseded
 from muster_supervisor.poison import poison_reason
 from muster_supervisor.spans import export_workflow, is_workflow_exported, take_over_span
-from muster_supervisor.steps.answer import give_answer, refuse
-from muster_supervisor.steps.dispatch import dispatch, publish_again
-from muster_supervisor.steps.expire import expire
-from muster_supervisor.steps.plan import plan
-from muster_supervisor.steps.refine import start_revising
+from muster_supervisor.steps.answer import refuse
+from muster_supervisor.steps.dispatch import publish_again
 from muster_supervisor.taking.answered import acknowledge, acknowledge_again
 from muster_supervisor.taking.disposition import Disposition, Held, classify, report_reuse
 from muster_supervisor.taking.signs import Signs, signs_of_work
@@ -72,7 +57,6 @@ from muster_supervisor.taking.signs import Signs, signs_of_work
 log = logging.getLogger("muster.supervisor")
 
 LOOK_SECONDS = 5.0  # after which the log is read without an announcement, which can be lost in a cluster
-PACE_SECONDS = 0.005  # between two dispatches of one saturated request, so that several tasks share a reservation
 UNKNOWN_KIND_DELAY_SECONDS = 2.0  # before the broker delivers the request again, perhaps to a newer supervisor
 REDELIVERY_LEASES = 3  # how many leases a run that lost its own waits for a new delivery
 
@@ -84,7 +68,7 @@ class Run:
         self.owner = owner
         self._redelivered = asyncio.Event()
         self._controls = Controls(owner)
-        self._dispatched_at = 0.0
+        self._steps = Steps(owner)
         self._is_stopping = False
         self._has_exported_workflow = False
         self._lease_lost_at = 0.0
@@ -156,9 +140,8 @@ class Run:
             owner.check()
             self._controls.poll()
             stop_overtaken(owner)
-            steps = [step for step in due(owner.state, owner.now(), self._allowance()) if not self._is_under_way(step)]
-            if steps:
-                await self._carry_out(steps)
+            if steps := self._steps.startable(due(owner.state, owner.now(), self._allowance())):
+                await self._steps.carry_out(steps)
             else:
                 await self._wait()
         await acknowledge(owner.bus, owner.delivery, owner.state)
@@ -253,43 +236,6 @@ class Run:
                 return await self._redelivered.wait()
         except TimeoutError:
             return False
-
-    def _is_under_way(self, step: Step) -> bool:
-        """Whether a step is being carried out in the background, or must wait for that."""
-        match step:
-            case Refine(attempt_id=(_, task_id, _)) | TryAgain(attempt_id=(_, task_id, _)):
-                return task_id in self.owner.revising
-            case Expire(attempt_id=(_, task_id, _)):
-                return task_id in self.owner.publishing  # no worker can have it yet: a full TASKS costs no attempt
-            case _:
-                return False
-
-    async def _carry_out(self, steps: list[Step]) -> None:
-        for step in steps:
-            match step:
-                case MakePlan():
-                    await plan(self.owner)
-                case DispatchTasks():
-                    await self._dispatch(step)
-                case Refine() | TryAgain():
-                    start_revising(self.owner, step)
-                case Expire():
-                    await expire(self.owner, step)
-                case GiveAnswer():
-                    await give_answer(self.owner, step)
-                case _:
-                    assert_never(step)
-
-    async def _dispatch(self, step: DispatchTasks) -> None:
-        """Dispatch, or pause a moment if few tasks are due just after others: more may share the reservation."""
-        plan_entry = self.owner.state.plan_entry
-        assert plan_entry is not None
-        pause = self._dispatched_at + PACE_SECONDS - time.monotonic()
-        if pause > 0 and self.owner.state.in_flight and len(step.attempts) < plan_entry.in_flight // 4:
-            await asyncio.sleep(pause)
-            return
-        self._dispatched_at = time.monotonic()
-        await dispatch(self.owner, step)
 
     def _sees_unknown_kind(self) -> bool:
         """Whether there is an entry that only a newer supervisor can read, and time for one to come."""

@@ -16,8 +16,8 @@ from muster_agent.team.schema import Team
 from muster_protocol.errors import Terminal
 from muster_protocol.messages import Output, Request, ResultStatus
 from muster_protocol.plan import Plan
-from muster_supervisor.lint import lint
-from muster_supervisor.planner import make_plan
+from muster_supervisor.planning.lint import lint
+from muster_supervisor.planning.planner import make_plan
 from muster_worker.executor import Executor
 from tests.unit.agent.teams import cloud, task, team
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.messages import Failure, Result, ResultStatus
-from muster_protocol.messages.log import ErrorClass
+from muster_protocol.messages.result import ErrorClass
 from muster_protocol.plan import Retry, TaskSpec
 from muster_protocol.retry import (
     MAX_BACKOFF_SECONDS,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from muster_protocol.messages import Budget
 from muster_protocol.plan import Plan, cycle_in
-from muster_supervisor.lint import errors, lint, same_work
-from muster_supervisor.routing import route
+from muster_supervisor.planning.lint import errors, lint, same_work
+from muster_supervisor.planning.routing import route
 from tests.unit.agent.teams import team
 
 TEAM = team(

@@ -11,7 +11,7 @@ from muster_agent.models.port import Ask, PlanBrief, Reply
 from muster_agent.models.scripted import Scripted
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import Request, Usage
-from muster_supervisor.planner import Unplannable, make_plan
+from muster_supervisor.planning.planner import Unplannable, make_plan
 from tests.guards import guards
 from tests.unit.agent.teams import team
 
@@ -100,7 +100,7 @@ async def test_a_plan_that_was_cut_off_is_invalid_and_what_it_cost_is_kept():
 
 
 @guards(
-    "services/supervisor/muster_supervisor/planner.py",
+    "services/supervisor/muster_supervisor/planning/planner.py",
     "if wrong := errors(findings):\n        raise",
     rule="I10",
     replace="if wrong := []:\n        raise",

@@ -35,13 +35,12 @@ import heapq
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from muster_protocol.fold.counting import is_counted
-from muster_protocol.fold.gathering import may_lack, most_lacking
-from muster_protocol.fold.moves import Cause, move, revive_dependents
-from muster_protocol.fold.state import MAX_SUPERSEDED, Attempt, Entry, RequestState, Superseded, TaskPhase, TaskState
+from muster_protocol.fold.moves import Cause, move
+from muster_protocol.fold.plans import plan
+from muster_protocol.fold.results import take_result
+from muster_protocol.fold.state import Attempt, Entry, RequestState
 from muster_protocol.fold.terms import take
 from muster_protocol.fold.writers import WRITERS, may_write
-from muster_protocol.headers import is_owner
 from muster_protocol.messages import (
     Answer,
     Decision,
@@ -53,9 +52,6 @@ from muster_protocol.messages import (
     Revision,
     Taken,
 )
-from muster_protocol.plan import is_acyclic
-from muster_protocol.retry import is_retried, max_attempts_of
-from muster_protocol.status_words import ResultStatus
 
 
 def fold(request_id: str, entries: Iterable[Entry]) -> RequestState:
@@ -76,36 +72,6 @@ def apply(state: RequestState, entry: Entry) -> None:
         ENTRIES[kind](state, entry, entry.body)
         if kind is not Taken:
             state.last_productive_delivery = max(state.last_productive_delivery, state.delivery)
-
-
-def _plan(state: RequestState, _: Entry, body: PlanRecorded) -> None:
-    if state.plan_entry is not None or not is_acyclic(body.plan):
-        return
-    state.plan_entry = body
-    state.team = body.team
-    state.request_hash = body.request_hash
-    state.deadline = body.deadline if state.deadline is None else min(state.deadline, body.deadline)
-    state.usage += body.usage
-    for spec in body.plan.tasks:
-        missing = len(set(spec.dependencies))
-        most = max_attempts_of(spec, body.retry, body.max_attempts)
-        state.tasks[spec.id] = TaskState(spec, spec.description, most, missing)
-    state.open_tasks = len(state.tasks)
-    for spec in body.plan.tasks:
-        if not spec.dependencies:
-            move(state, state.tasks[spec.id], Cause.DEPENDENCIES_DONE)
-        if spec.dependencies:
-            _connect(state, state.tasks[spec.id])
-
-
-def _connect(state: RequestState, task: TaskState) -> None:
-    """Tell those that a task depends on, and count how many of them it can do without."""
-    parts = 0
-    for name in dict.fromkeys(task.spec.dependencies):
-        needed = state.tasks[name]
-        needed.dependents.append(task.spec.id)
-        parts += may_lack(task, needed)
-    task.may_lose = most_lacking(task, parts)
 
 
 def _reserved(state: RequestState, entry: Entry, body: Reserved) -> None:
@@ -137,55 +103,6 @@ def _dispatched(state: RequestState, _: Entry, body: Dispatched) -> None:
             state.dispatch_unconfirmed.pop(stored.task_id, None)
 
 
-def _result(state: RequestState, entry: Entry, body: Result) -> None:
-    state.usage += body.usage
-    task = state.tasks.get(body.task_id)
-    if state.answer is not None or task is None or not 1 <= body.attempt <= len(task.attempts):
-        return
-    attempt = task.attempts[body.attempt - 1]
-    before, by_owner = attempt.result and attempt.result.status, is_owner(entry.sender)
-    if not is_counted(body.status, by_owner=by_owner, before=before, is_done=task.success is not None):
-        state.uncounted += 1
-        if len(task.superseded) < MAX_SUPERSEDED:
-            task.superseded.append(Superseded.of(body))
-        return
-    attempt.result = body
-    if before is not None:
-        _succeed_late(state, task, body)
-        return
-    _close(state, attempt, body.task_id)
-    if body.status is ResultStatus.DONE:
-        task.success, task.reason = body, None
-        move(state, task, Cause.SUCCEEDED)
-        return
-    task.reason = body.error.message if body.error else body.status.value
-    move(state, task, Cause.FAILED_FOR_NOW if is_retried(body, task.max_attempts) else Cause.FAILED_FOR_GOOD)
-
-
-def _close(state: RequestState, attempt: Attempt, task_id: str) -> None:
-    """Nothing more is expected of an attempt."""
-    state.in_flight -= 1
-    state.tokens_set_aside -= attempt.tokens or 0
-    state.usd_set_aside -= attempt.usd or 0.0
-    state.expired.pop(task_id, None)
-    state.dispatch_unconfirmed.pop(task_id, None)
-
-
-def _succeed_late(state: RequestState, task: TaskState, success: Result) -> None:
-    """An attempt that was given up has succeeded: what was begun or planned in its place is not needed any more."""
-    task_id, has_failed = task.spec.id, task.phase is TaskPhase.FAILED
-    if task.phase is TaskPhase.RESERVED:
-        _close(state, task.attempts[-1], task_id)
-        state.overtaken[task_id] = None
-    state.ready.pop(task_id, None)
-    state.awaiting_retry.pop(task_id, None)
-    task.success, task.reason = success, None
-    if has_failed:
-        state.open_tasks += 1  # it was counted as ended
-        revive_dependents(state, task)
-    move(state, task, Cause.SUCCEEDED_LATE)
-
-
 def _revision(state: RequestState, _: Entry, body: Revision) -> None:
     task = state.tasks.get(body.task_id)
     if task is None or body.attempt != len(task.attempts) + 1 or not move(state, task, Cause.REVISED):
@@ -207,10 +124,10 @@ def _answer(state: RequestState, entry: Entry, body: Answer) -> None:
 
 ENTRIES: dict[type[LogBody], Callable[[RequestState, Entry, Any], None]] = {  # each with the body of its kind
     Taken: take,
-    PlanRecorded: _plan,
+    PlanRecorded: plan,
     Reserved: _reserved,
     Dispatched: _dispatched,
-    Result: _result,
+    Result: take_result,
     Revision: _revision,
     Decision: _decision,
     Answer: _answer,

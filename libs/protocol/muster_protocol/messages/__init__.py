@@ -1,24 +1,14 @@
-"""Every message of the wire; one file for each subject that they travel on."""
+"""Every message of the wire; one file for each subject that they travel on, and several for the log."""
 
+from muster_protocol.messages.answer import Answer, TaskOutcome
 from muster_protocol.messages.base import MOST, Message, Output, Usage, invalid
 from muster_protocol.messages.control import Abort, Cancel, Check
 from muster_protocol.messages.errors import ErrorReport
 from muster_protocol.messages.events import ConflictFound, HandedBack, Progress, Refused, Started, ToolUsed
-from muster_protocol.messages.log import (
-    Answer,
-    Decision,
-    Dispatch,
-    Dispatched,
-    Failure,
-    PlanRecorded,
-    Reservation,
-    Reserved,
-    Result,
-    Revision,
-    Taken,
-    TaskOutcome,
-)
+from muster_protocol.messages.log import Dispatch, Dispatched, PlanRecorded, Reservation, Reserved, Revision, Taken
+from muster_protocol.messages.people import Decision
 from muster_protocol.messages.request import Budget, Request
+from muster_protocol.messages.result import Failure, Result
 from muster_protocol.messages.task import Task
 from muster_protocol.status_words import AnswerStatus, ResultStatus
 

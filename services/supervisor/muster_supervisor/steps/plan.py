@@ -15,7 +15,7 @@ from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages import PlanRecorded, Request, Usage
 from muster_protocol.plan import TABLE, Plan, Retry
 from muster_supervisor.owner import Owner
-from muster_supervisor.planner import Unplannable, make_plan
+from muster_supervisor.planning.planner import Unplannable, make_plan
 from muster_supervisor.spans import plan_span
 from muster_supervisor.steps.answer import refuse
 

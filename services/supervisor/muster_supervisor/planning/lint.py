@@ -14,7 +14,7 @@ from muster_agent.team.schema import FunctionRole, Team
 from muster_protocol.fields import nearest
 from muster_protocol.messages import Budget
 from muster_protocol.plan import MAX_INPUTS, MAX_TASKS, AtLeast, Plan, TaskSpec, copy_id, cycle_in, needs_of
-from muster_supervisor.routing import Matching, matcher
+from muster_supervisor.planning.routing import Matching, matcher
 
 MESSAGE_DEPTH = 8  # levels of lists and objects around inputs, in whichever message they travel
 MAX_FINDINGS = 20  # errors in one answer: more would hide the first ones …

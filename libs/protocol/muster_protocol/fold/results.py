@@ -1,0 +1,58 @@
+"""What a result means for its attempt and its task; `counting.py` says which one counts."""
+
+from muster_protocol.fold.counting import is_counted
+from muster_protocol.fold.moves import Cause, move, revive_dependents
+from muster_protocol.fold.state import MAX_SUPERSEDED, Attempt, Entry, RequestState, Superseded, TaskPhase, TaskState
+from muster_protocol.headers import is_owner
+from muster_protocol.messages import Result
+from muster_protocol.retry import is_retried
+from muster_protocol.status_words import ResultStatus
+
+
+def take_result(state: RequestState, entry: Entry, body: Result) -> None:
+    state.usage += body.usage
+    task = state.tasks.get(body.task_id)
+    if state.answer is not None or task is None or not 1 <= body.attempt <= len(task.attempts):
+        return
+    attempt = task.attempts[body.attempt - 1]
+    before, by_owner = attempt.result and attempt.result.status, is_owner(entry.sender)
+    if not is_counted(body.status, by_owner=by_owner, before=before, is_done=task.success is not None):
+        state.uncounted += 1
+        if len(task.superseded) < MAX_SUPERSEDED:
+            task.superseded.append(Superseded.of(body))
+        return
+    attempt.result = body
+    if before is not None:
+        _succeed_late(state, task, body)
+        return
+    _close(state, attempt, body.task_id)
+    if body.status is ResultStatus.DONE:
+        task.success, task.reason = body, None
+        move(state, task, Cause.SUCCEEDED)
+        return
+    task.reason = body.error.message if body.error else body.status.value
+    move(state, task, Cause.FAILED_FOR_NOW if is_retried(body, task.max_attempts) else Cause.FAILED_FOR_GOOD)
+
+
+def _close(state: RequestState, attempt: Attempt, task_id: str) -> None:
+    """Nothing more is expected of an attempt."""
+    state.in_flight -= 1
+    state.tokens_set_aside -= attempt.tokens or 0
+    state.usd_set_aside -= attempt.usd or 0.0
+    state.expired.pop(task_id, None)
+    state.dispatch_unconfirmed.pop(task_id, None)
+
+
+def _succeed_late(state: RequestState, task: TaskState, success: Result) -> None:
+    """An attempt that was given up has succeeded: what was begun or planned in its place is not needed any more."""
+    task_id, has_failed = task.spec.id, task.phase is TaskPhase.FAILED
+    if task.phase is TaskPhase.RESERVED:
+        _close(state, task.attempts[-1], task_id)
+        state.overtaken[task_id] = None
+    state.ready.pop(task_id, None)
+    state.awaiting_retry.pop(task_id, None)
+    task.success, task.reason = success, None
+    if has_failed:
+        state.open_tasks += 1  # it was counted as ended
+        revive_dependents(state, task)
+    move(state, task, Cause.SUCCEEDED_LATE)

@@ -1,0 +1,62 @@
+"""On `results.<request_id>`: what the request came to."""
+
+from typing import ClassVar
+
+from muster_protocol import headers as h
+from muster_protocol.messages.base import Output, Usage
+from muster_protocol.messages.entry import LogEntry
+from muster_protocol.plan import Frozen
+from muster_protocol.status_words import AnswerStatus, TaskStatus
+from muster_protocol.subjects import RequestId, TaskId
+
+
+class TaskOutcome(Frozen):
+    """One row of the answer's table."""
+
+    id: TaskId
+    label: str = ""  # what people call it; its id if it has none
+    role: str
+    status: TaskStatus
+    seconds: float
+    attempts: int
+    reason: str | None = None
+
+
+class Answer(LogEntry):
+    """What the request came to."""
+
+    kind: ClassVar[str] = "answer"
+    free_text: ClassVar[tuple[str, ...]] = (
+        "text",
+        "output",
+        "tasks.label",
+        "tasks.reason",
+        "reason",
+        "contradictions",
+        "gaps",
+        "unsupported",
+        "sources",
+    )
+
+    request_id: RequestId
+    status: AnswerStatus
+    text: str
+    output: Output = None
+    tasks: tuple[TaskOutcome, ...] = ()
+    reason: str = ""  # why it ended before all tasks did; it stands first in `gaps` too
+    error_class: str = ""  # of what ended it early, such as `deadline`, or of the first task that failed for good
+    contradictions: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
+    confidence: float | None = None
+    sources: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    sequential_seconds: float = 0.0
+    trace_id: str | None = None
+    model: str = ""
+    request_hash: str = ""
+    conflicts: int = 0  # attempts of the request that were found to be assigned twice, when it was answered
+
+    def summary_headers(self) -> dict[str, str]:
+        return {h.STATUS: self.status.value, h.SECONDS: f"{self.seconds:.3f}"}

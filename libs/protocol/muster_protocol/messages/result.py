@@ -1,0 +1,84 @@
+"""On `results.<request_id>`: what an attempt came to."""
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from muster_protocol import headers as h
+from muster_protocol.attempt_id import AttemptId
+from muster_protocol.messages.base import MOST, Output, Usage
+from muster_protocol.messages.entry import LogEntry
+from muster_protocol.plan import Frozen
+from muster_protocol.sender import Origin
+from muster_protocol.status_words import ResultStatus
+from muster_protocol.subjects import RequestId, TaskId
+
+ErrorClass = Literal[
+    "network",
+    "timeout",
+    "resource",
+    "logic",
+    "bad_output",
+    "refusal",
+    "input",
+    "budget",
+    "poison",
+    "cancelled",
+    "expired",
+    "unknown_outcome",
+]
+
+
+class Failure(Frozen):
+    """Why an attempt failed. `is_final` means that trying again cannot help."""
+
+    error_class: ErrorClass = Field(validation_alias="class", serialization_alias="class")
+    message: str
+    stack: str | None = None
+    is_final: bool = False
+
+
+class Result(LogEntry):
+    """What an attempt came to."""
+
+    kind: ClassVar[str] = "result"
+    free_text: ClassVar[tuple[str, ...]] = ("output", "error.message", "error.stack", "tool_calls")
+
+    request_id: RequestId
+    task_id: TaskId
+    attempt: int
+    status: ResultStatus
+    output: Output = None
+    error: Failure | None = None
+    worker: str
+    role: str
+    delivery: int = 1
+    task_sequence: int = 0  # of the task's message in TASKS; 0: not known
+    usage: Usage = Usage()
+    seconds: float = Field(default=0.0, ge=0, le=MOST)
+    tool_calls: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def attempt_id(self) -> AttemptId:
+        return AttemptId(self.request_id, self.task_id, self.attempt)
+
+    def id_for(self, origin: Origin) -> str:
+        """With worker and delivery, so that a second finisher is seen; with the term of an owner who failed it."""
+        by_owner = "" if origin.term is None else f".{origin.term}"
+        message = f".{self.task_sequence}" if self.task_sequence else ""
+        return f"{self.request_id}.{self.task_id}.{self.attempt}.{self.worker}.{self.delivery}{message}{by_owner}"
+
+    def summary_headers(self) -> dict[str, str]:
+        counted = {
+            h.TASK: self.task_id,
+            h.ATTEMPT: str(self.attempt),
+            h.STATUS: self.status.value,
+            h.DELIVERY: str(self.delivery),
+            h.SECONDS: str(self.seconds),
+        }
+        if self.task_sequence:
+            counted[h.TASK_SEQUENCE] = str(self.task_sequence)
+        if self.usage.model_calls:  # absent means that nothing was spent
+            counted[h.TOKENS] = str(self.usage.tokens)
+            counted[h.USD] = f"{self.usage.usd:.6f}"
+        return counted

@@ -1,0 +1,1 @@
+"""How a request becomes a plan: made or given, linted, and routed to tags."""

@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -85,7 +86,8 @@ async def test_six_tasks_on_three_workers_are_six_executions(crew: Path):
 
 
 async def test_the_blocks_of_kaizens_example_run_and_each_of_their_tasks_once(crew: Path):
-    space: dict[str, Any] = {}
+    batches = [SimpleNamespace(id=number, items=[*range(number)]) for number in (2, 3)]
+    space: dict[str, Any] = {"batches": batches}
 
     def run_all() -> None:
         for block in blocks_of(BLOCKS / "kaizen.md"):
@@ -103,6 +105,9 @@ async def test_the_blocks_of_kaizens_example_run_and_each_of_their_tasks_once(cr
     assert await asyncio.to_thread(space["supervisor"].check_all_tasks_completed, space["request_id"])
     assert space["final_result"].count("did part") == 3
     assert space["result"]["stats"]["segment_distribution"] == {"tasks": 3, "results": 3, "errors": 0}
+    assert space["progress"]["pending_tasks"] == 0
+    assert space["progress"]["completed_tasks"] >= 100 + 10 + 5 + 50 + 2 + 3
+    assert space["conflicts"] == {"conflicts_found": 0, "resolutions": []}
     assert set(done(crew).values()) == {1}
 
 

@@ -67,10 +67,10 @@ def test_a_role_that_recovers_is_known_as_good_after_two_memories_of_successes_w
 def test_what_was_added_one_by_one_is_nearly_what_was_added_at_once():
     good, bad = Measured.of(result(), AT), Measured.of(result(ResultStatus.FAILED), AT)
     by_one = Measured()
-    for number in range(40):
+    for number in range(20):
         by_one = by_one.plus(bad if number % 4 else good)
 
-    batch = Measured(tries=40, successes=10, seconds=80, input_tokens=1200, output_tokens=400, usd=10, at=AT)
+    batch = Measured(tries=20, successes=5, seconds=40, input_tokens=600, output_tokens=200, usd=5, at=AT)
     assert by_one == batch
 
 

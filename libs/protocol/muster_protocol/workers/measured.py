@@ -13,8 +13,8 @@ from muster_protocol.messages.result import ErrorClass, Result
 from muster_protocol.plan import Frozen
 from muster_protocol.status_words import ResultStatus
 
-MEMORY = 50.0  # tries: enough to tell 50 % from 90 %, few enough to see within a score of tries that this has changed
-HALF_LIFE_SECONDS = 3600.0
+MEMORY = 30.0  # tries: enough to tell 50 % from 90 %, few enough to see within a score of tries that this has changed
+HALF_LIFE_SECONDS = 900.0  # a provider's outage is over by then, most often
 NOT_ITS_FAULT: frozenset[ErrorClass] = frozenset({"input", "budget", "cancelled", "expired"})
 
 
@@ -74,7 +74,8 @@ class Measured(Frozen):
         return self._times(0.5 ** (quiet / HALF_LIFE_SECONDS)) if quiet > 0 and self.tries else self
 
     def _weighing(self, most: float) -> Self:
-        return self if self.tries <= most else self._times(max(0.0, most) / self.tries)
+        most = max(0.0, most)
+        return self if self.tries <= most else self._times(most / self.tries)
 
     def _times(self, factor: float) -> Self:
         return self.model_copy(update={name: getattr(self, name) * factor for name in _SUMS})

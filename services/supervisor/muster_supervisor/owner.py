@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -59,6 +60,7 @@ class Owner:
         self.trace = resources.bus.tracing.request(request_id, delivery.headers)
         self.log = RequestLog(resources.bus, request_id, self.trace.carrier, self._on_folded)
         self._measured_up_to = 0
+        self.turns: Counter[tuple[str, ...]] = Counter()  # of roles that match the same tasks
         self.term = 0
         self.planning_error = ""  # why there is no plan yet
         self.spent = Usage()  # on plans that were refused: in no log entry, but paid

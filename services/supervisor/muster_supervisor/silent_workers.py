@@ -106,7 +106,7 @@ def awaited_attempts(states: Iterable[RequestState]) -> dict[str, list[AttemptId
         for task in state.tasks.values() if state.in_flight and state.answer is None else ():
             if task.phase is TaskPhase.RESERVED:
                 attempt = state.attempt_id(task.spec.id, len(task.attempts))
-                found.setdefault(task.tag, []).append(attempt)
+                found.setdefault(task.queue, []).append(attempt)
     return found
 
 

@@ -138,6 +138,7 @@ class Team(Strict):
     team: TeamName
     supervisor: SupervisorSpec = SupervisorSpec()
     roles: tuple[_Role, ...] = Field(min_length=1)
+    workers: tuple[Tag, ...] = ()  # names by which tasks may ask for one worker: provisioned as tags
     examples: tuple[str, ...] = ()
     corpus: Path | None = None
     tables: Path | None = None
@@ -148,6 +149,11 @@ class Team(Strict):
 
     @property
     def tags(self) -> tuple[str, ...]:
+        """All tags that tasks are given out on: those of the roles, and the names of the workers that have one."""
+        return tuple(dict.fromkeys((*self.role_tags, *self.workers)))
+
+    @property
+    def role_tags(self) -> tuple[str, ...]:
         """The tags of all roles, in the order of the file."""
         return tuple(dict.fromkeys(tag for role in self.roles for tag in role.tags))
 

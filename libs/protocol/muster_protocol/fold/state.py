@@ -136,8 +136,13 @@ class TaskState:
 
     @property
     def tag(self) -> str:
-        """Where its newest attempt was given out."""
+        """The tag of its newest attempt: that of the role that was chosen, or its own."""
         return (self.attempts[-1].role if self.attempts else None) or self.spec.tag or ""
+
+    @property
+    def queue(self) -> str:
+        """The tag on which its newest attempt was given out: that of its worker, if it names one."""
+        return self.spec.worker or self.tag
 
     @property
     def tried(self) -> tuple[str, ...]:

@@ -148,6 +148,7 @@ def _task(owner: Owner, task: TaskState, attempt: Attempt) -> Task:
         task_id=task.spec.id,
         attempt=attempt.number,
         tag=tag,
+        worker=task.spec.worker,
         team=owner.resources.team.team,
         # another role may have failed before, and a model described the task better for it; a function sees its own
         description=task.spec.description if is_function(owner.resources.team, tag) else task.description,

@@ -104,6 +104,7 @@ class ModelRole(RoleSpec):
 
     persona: str = ""
     model: ModelName = "auto"
+    other_model: ModelName | None = None  # gets one try at what the first refuses
     tools: tuple[ToolName, ...] = ()
     offline_seconds: float = Field(default=0.0, ge=0)
     max_tokens: int = Field(default=MAX_TOKENS, ge=1)

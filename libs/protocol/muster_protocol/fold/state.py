@@ -77,6 +77,7 @@ class Attempt:
     usd: float | None
     role: str | None = None  # that was chosen of several; None: whoever has the task's tag
     why: str | None = None
+    model: str | None = None  # another than the one that refused
     task_sequence: int | None = None  # where its message is stored, once that is noted
     result: Result | None = None  # the one that counts
 

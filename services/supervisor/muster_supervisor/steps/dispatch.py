@@ -155,7 +155,7 @@ def _task(owner: Owner, task: TaskState, attempt: Attempt) -> Task:
         expected_output=task.spec.expected_output,
         inputs=task.spec.inputs,
         context=context_of(owner.state, task),
-        model=task.spec.model,
+        model=attempt.model or task.spec.model,
         timeout_seconds=attempt.timeout_seconds,
         deadline=attempt.deadline,
         tokens=attempt.tokens,

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from contextlib import AbstractAsyncContextManager, nullcontext
 
-from muster_agent.team.schema import Team
+from muster_agent.team.schema import ModelRole, Team
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
@@ -57,6 +57,7 @@ async def plan(owner: Owner) -> None:
         in_flight=min(request.in_flight or team.limits.in_flight, team.limits.in_flight),
         max_attempts=team.limits.max_attempts,
         retry=_retries(planned, team),
+        other_models=_other_models(planned, team),
         timeout_seconds=team.limits.task_timeout_seconds,
         budget=request.budget,
         planner=model.name if request.text else "given",
@@ -91,6 +92,14 @@ def _retries(plan: Plan, team: Team) -> dict[str, Retry]:
     tags = {tag: None for tags in named for tag in tags if tag is not None}  # in the order of the plan
     said = {tag: team.retry_of(tag) for tag in tags}
     return {tag: retry for tag, retry in said.items() if retry != TABLE}
+
+
+def _other_models(plan: Plan, team: Team) -> dict[str, str]:
+    """The second model of each tag of the plan, where the role that has it lists one."""
+    models = {role.name: role.other_model for role in team.roles if isinstance(role, ModelRole) and role.other_model}
+    tags = {tag for task in plan.tasks for tag in (task.tag, *task.roles)} if models else set[str | None]()
+    having = {tag: team.roles_matching((tag,)) for tag in sorted(filter(None, tags))}
+    return {tag: models[roles[0].name] for tag, roles in having.items() if roles and roles[0].name in models}
 
 
 def _is_wanted(owner: Owner) -> bool:

@@ -40,7 +40,7 @@ def plan(*tasks: dict[str, Any]) -> Plan:
         ([{"id": "a", "tag": "reserch"}], "tasks.a.tag", "did you mean 'research'"),
         ([{"id": "a", "worker_type": "maths"}], "tasks.a.tag", "known: analysis, analyst, fast"),
         ([{"id": "a"}], "tasks.a", "names no tag"),
-        ([{"id": "a", "worker": "alcie"}], "tasks.a.worker", "did you mean 'alice'?; known: alice, bob"),
+        ([{"id": "a", "worker": "alcie"}], "tasks.a.worker", "did you mean 'alice'? known: alice, bob"),
         ([{"id": "a", "worker": "bob", "broadcast": True}], "tasks.a.worker", "leave the worker out"),
         ([{"id": "a", "match_all": ["fast", "writing"]}], "tasks.a", "no role has all of"),
         ([{"id": "a", "tag": "fast", "match_all": ["fast"]}], "tasks.a", "one or the other"),

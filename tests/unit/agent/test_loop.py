@@ -61,6 +61,21 @@ async def test_tools_of_one_turn_run_at_the_same_time():
     assert [call["tool"] for call in meter.tool_calls] == ["meet", "meet"]
 
 
+async def test_a_failed_tool_call_is_told_and_recorded_with_the_class_of_its_error():
+    def reach() -> str:
+        raise ConnectionError("no route")
+
+    told: list[tuple[object, ...]] = []
+    meter = Meter()
+    model = Scripted([calls("reach", "missing"), Reply("sorry")])
+
+    await work(model, WorkBrief("do it"), {"reach": tool_of(reach)}, meter, lambda *said: told.append(said))
+
+    assert sorted((said[0], said[3]) for said in told) == [("missing", "logic"), ("reach", "network")]
+    recorded = {call["tool"]: call["error_class"] for call in meter.tool_calls}
+    assert recorded == {"missing": "logic", "reach": "network"}
+
+
 async def test_the_error_of_a_tool_goes_to_the_model():
     def breaks(number: int) -> str:
         raise RuntimeError(f"no {number}")

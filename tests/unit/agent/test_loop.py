@@ -65,15 +65,18 @@ async def test_a_failed_tool_call_is_told_and_recorded_with_the_class_of_its_err
     def reach() -> str:
         raise ConnectionError("no route")
 
-    told: list[tuple[object, ...]] = []
+    told: dict[str, str | None] = {}
     meter = Meter()
+
+    def listen(tool: str, _: float, __: str | None, error_class: str | None) -> None:
+        told[tool] = error_class
+
     model = Scripted([calls("reach", "missing"), Reply("sorry")])
 
-    await work(model, WorkBrief("do it"), {"reach": tool_of(reach)}, meter, lambda *said: told.append(said))
+    await work(model, WorkBrief("do it"), {"reach": tool_of(reach)}, meter, listen)
 
-    assert sorted((said[0], said[3]) for said in told) == [("missing", "logic"), ("reach", "network")]
-    recorded = {call["tool"]: call["error_class"] for call in meter.tool_calls}
-    assert recorded == {"missing": "logic", "reach": "network"}
+    assert told == {"missing": "logic", "reach": "network"}
+    assert {call["tool"]: call["error_class"] for call in meter.tool_calls} == told
 
 
 async def test_the_error_of_a_tool_goes_to_the_model():

@@ -5,8 +5,8 @@
 `make mutate` tries the lines that tests say they guard; here a program picks, so that what nobody thought of shows. The
 nearest tests run first: those that import the changed module, unit tests before those with a broker, then the other
 tests of its package, then every test of whole services (`--near` leaves those out), at last the long tests of the file
-that wait for `make sweep`. The first that fails, or hangs, has killed the change. One that survives them all is printed:
-it needs a test that says why it is there, or it can go.
+that wait for `make sweep`. The first that fails, or hangs, has killed the change. One that survives them all is
+printed: it needs a test that says why it is there, or it can go.
 
 All conditions of the services take a night. `--sample` draws some of them, the same ones for the same seed.
 """

@@ -168,10 +168,9 @@ async def test_copies_of_an_open_request_that_are_too_many_to_hold_wait_in_the_q
 
 @guards(
     "services/supervisor/muster_supervisor/taking/disposition.py",
-    "if not is_lease and is_lease_stored and not is_overdue:",
+    "is_late = is_asked and is_overdue(state, bus.clock.now())",
     rule="I4",
-    replace="if not is_lease and is_lease_stored:",
-    case="overdue",
+    replace="is_late = False",
     seconds=60,
 )
 async def test_whoever_keeps_a_copy_answers_when_the_holder_of_the_lease_has_not_long_after_the_deadline(

@@ -152,26 +152,6 @@ async def test_a_message_returned_unread_is_noted_before_it_is_handed_back(bus: 
     pull.stop()
 
 
-async def test_what_comes_beyond_a_cap_is_returned_unread(bus: Bus):
-    """A pull that was given up as lost may still be answered when its slot is taken by another message."""
-    got: asyncio.Queue[Delivery] = asyncio.Queue()
-    noted: list[int] = []
-
-    async def note(delivery: Delivery) -> None:
-        noted.append(delivery.number)
-
-    slow = task_queue(["slow"])
-    pull = Pull(bus, slow, 4, 60.0, got.put, note)
-    await pull.start()
-    pull.cap(slow.consumers, 0)
-    await put_task(bus, "slow", "one")
-
-    await until(lambda: bool(noted), "it was returned")
-    assert got.empty()
-    await pull.close()
-    pull.stop()
-
-
 @guards(
     "libs/bus/muster_bus/pull.py",
     "        self._pulls.clear()\n        self._fill()",

@@ -15,10 +15,10 @@ from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages import PlanRecorded, Request, Usage
 from muster_protocol.plan import TABLE, Plan, Retry
 from muster_supervisor.owner import Owner
-from muster_supervisor.planning.estimate import estimate_for, over_limits
 from muster_supervisor.planning.planner import Unplannable, make_plan
 from muster_supervisor.spans import plan_span
 from muster_supervisor.steps.answer import refuse
+from muster_supervisor.steps.expect import with_expectations
 
 log = logging.getLogger("muster.supervisor")
 
@@ -61,7 +61,7 @@ async def plan(owner: Owner) -> None:
         timeout_seconds=team.limits.task_timeout_seconds,
         budget=request.budget,
         planner=model.name if request.text else "given",
-        warnings=(*warnings, *_not_kept(owner, request, planned)),
+        warnings=warnings,
         same_work=_listed(same_work),
         usage=usage,
     )
@@ -70,6 +70,7 @@ async def plan(owner: Owner) -> None:
 
 async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
     """Write the plan: one that is too large is refused; one that cannot be stored now is kept and tried again."""
+    plan_entry = with_expectations(owner, plan_entry)
     while _is_wanted(owner):  # after an entry that came meanwhile the same plan is tried again
         try:
             if await owner.compare_and_set(plan_entry):
@@ -79,17 +80,6 @@ async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
         except Invalid as error:
             owner.spent += plan_entry.usage
             await refuse(owner, f"the plan cannot be stored: {error}", "invalid")
-
-
-def _not_kept(owner: Owner, request: Request, plan: Plan) -> list[str]:
-    """Which limits it will not keep, by what was measured; a plan that was given without a budget costs no look."""
-    if not (request.text or request.budget.tokens or request.budget.usd):
-        return []
-    team, measuring = owner.resources.team, owner.resources.measuring
-    measures = {role.name: measuring.of(role.name) for role in team.roles}
-    in_flight = min(request.in_flight or team.limits.in_flight, team.limits.in_flight)
-    expected = estimate_for(plan, team, measures, in_flight)
-    return [f"plan: {text}" for text in over_limits(expected, request.budget, owner.seconds_left())]
 
 
 def _listed(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:

@@ -1,5 +1,6 @@
 """What a `taken` means: who owns the request, which message is its lease, which body counts, when the deadline is."""
 
+from muster_protocol.fold.budget import charge_all
 from muster_protocol.fold.state import Entry, RequestState
 from muster_protocol.messages import Taken
 
@@ -15,6 +16,7 @@ def take(state: RequestState, entry: Entry, body: Taken) -> None:
         return
     if state.request_sequence not in (0, body.request_sequence):
         state.last_productive_delivery = body.delivery - 1  # the deliveries of two messages are counted apart
+    charge_all(state)
     state.term = entry.sequence
     state.owner = body.instance
     state.request_hash = state.request_hash or body.request_hash

@@ -12,11 +12,12 @@ from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
 from muster_protocol.errors import Invalid, MusterError, Retryable
-from muster_protocol.messages import PlanRecorded, Request, Usage
+from muster_protocol.messages import PLAN, PlanRecorded, Request
 from muster_protocol.plan import TABLE, Plan, Retry
 from muster_supervisor.owner import Owner
-from muster_supervisor.planning.planner import Unplannable, make_plan
+from muster_supervisor.planning.planner import make_plan
 from muster_supervisor.spans import plan_span
+from muster_supervisor.spending import paying
 from muster_supervisor.steps.answer import refuse
 
 log = logging.getLogger("muster.supervisor")
@@ -27,21 +28,21 @@ RETRY_SECONDS = 1.0  # before a plan is asked for or stored again
 
 async def plan(owner: Owner) -> None:
     """Make the plan and record it, unless the log has one by then."""
-    request, team, model = owner.request, owner.resources.team, owner.resources.model
+    request, team, model = owner.request, owner.resources.team, paying(owner, PLAN)
     if request is None:
         await refuse(owner, "its message is gone and it has no plan yet; ask again under another id", "lost")
         return
     try:
         with plan_span(owner) as span:
             async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):
-                planned, usage, warnings, same_work = await make_plan(request, team, model)
+                planned, _, warnings, same_work = await make_plan(request, team, model)
             if span is not None:
                 span.set_attribute(names.TASKS, len(planned.tasks))
     except (TimeoutError, Retryable) as error:
         await _pause(owner, "planning is tried again", error)
         return
     except MusterError as error:
-        owner.spent += error.usage if isinstance(error, Unplannable) else Usage()
+        owner.spent += model.usage
         await refuse(owner, str(error), error_type(error))
         return
     except Exception as error:
@@ -62,7 +63,7 @@ async def plan(owner: Owner) -> None:
         planner=model.name if request.text else "given",
         warnings=warnings,
         same_work=_listed(same_work),
-        usage=usage,
+        usage=model.usage,
     )
     await _record(owner, plan_entry)
 

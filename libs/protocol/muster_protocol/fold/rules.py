@@ -96,6 +96,8 @@ def _reserved(state: RequestState, entry: Entry, body: Reserved) -> None:
             reservation.timeout_seconds,
             tokens,
             usd,
+            reservation.role,
+            reservation.why,
         )
         task.attempts.append(attempt)
         state.dispatch_unconfirmed[reservation.task_id] = None

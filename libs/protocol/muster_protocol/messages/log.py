@@ -80,6 +80,8 @@ class Reservation(Frozen):
     timeout_seconds: float
     tokens: int | None = None
     usd: float | None = None
+    role: Tag | None = None  # that was chosen of several; None: the task's own tag
+    why: str | None = None
 
 
 PLAN, COMPOSE = "plan", "compose"  # purposes of the owner's own calls of a model
@@ -99,6 +101,7 @@ class Reserved(LogEntry):
     """These attempts are about to be dispatched, or a model is about to be called for a purpose of the owner's."""
 
     kind: ClassVar[str] = "reserved"
+    free_text: ClassVar[tuple[str, ...]] = ("attempts.why",)
 
     attempts: tuple[Reservation, ...]
     purpose: Purpose = ""  # plan, refine:<task>.<attempt>, review:<n>, compose

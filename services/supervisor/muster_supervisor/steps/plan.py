@@ -7,15 +7,16 @@ import asyncio
 import logging
 from contextlib import AbstractAsyncContextManager, nullcontext
 
+from muster_agent.errors import OutOfBudget
 from muster_agent.team.schema import Team
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
 from muster_protocol.errors import Invalid, MusterError, Retryable
-from muster_protocol.messages import PLAN, PlanRecorded, Request
+from muster_protocol.messages import PLAN, PlanRecorded, Request, Usage
 from muster_protocol.plan import TABLE, Plan, Retry
 from muster_supervisor.owner import Owner
-from muster_supervisor.planning.planner import make_plan
+from muster_supervisor.planning.planner import Unplannable, make_plan
 from muster_supervisor.spans import plan_span
 from muster_supervisor.spending import paying
 from muster_supervisor.steps.answer import refuse
@@ -35,14 +36,14 @@ async def plan(owner: Owner) -> None:
     try:
         with plan_span(owner) as span:
             async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):
-                planned, _, warnings, same_work = await make_plan(request, team, model)
+                planned, usage, warnings, same_work = await make_plan(request, team, model)
             if span is not None:
                 span.set_attribute(names.TASKS, len(planned.tasks))
     except (TimeoutError, Retryable) as error:
         await _pause(owner, "planning is tried again", error)
         return
     except MusterError as error:
-        owner.spent += model.usage
+        owner.spent += model.usage if isinstance(error, Unplannable | OutOfBudget) else Usage()
         await refuse(owner, str(error), error_type(error))
         return
     except Exception as error:
@@ -63,9 +64,10 @@ async def plan(owner: Owner) -> None:
         planner=model.name if request.text else "given",
         warnings=warnings,
         same_work=_listed(same_work),
-        usage=model.usage,
+        usage=usage,
     )
-    await _record(owner, plan_entry)
+    paid = model.usage  # also for drafts of former tries
+    await _record(owner, plan_entry.model_copy(update={"usage": paid}))
 
 
 async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:

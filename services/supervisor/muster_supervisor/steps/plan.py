@@ -7,12 +7,11 @@ import asyncio
 import logging
 from contextlib import AbstractAsyncContextManager, nullcontext
 
-from muster_agent.errors import OutOfBudget
 from muster_agent.team.schema import Team
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
-from muster_protocol.errors import Invalid, MusterError, Retryable
+from muster_protocol.errors import Invalid, MusterError, Retryable, Terminal
 from muster_protocol.messages import PLAN, PlanRecorded, Request, Usage
 from muster_protocol.plan import TABLE, Plan, Retry
 from muster_supervisor.owner import Owner
@@ -43,7 +42,7 @@ async def plan(owner: Owner) -> None:
         await _pause(owner, "planning is tried again", error)
         return
     except MusterError as error:
-        owner.spent += model.usage if isinstance(error, Unplannable | OutOfBudget) else Usage()
+        owner.spent += model.usage if isinstance(error, Unplannable | Terminal) else Usage()
         await refuse(owner, str(error), error_type(error))
         return
     except Exception as error:
@@ -66,12 +65,12 @@ async def plan(owner: Owner) -> None:
         same_work=_listed(same_work),
         usage=usage,
     )
-    paid = model.usage  # also for drafts of former tries
-    await _record(owner, plan_entry.model_copy(update={"usage": paid}))
+    await _record(owner, plan_entry)
 
 
 async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
     """Write the plan: one that is too large is refused; one that cannot be stored now is kept and tried again."""
+    plan_entry = plan_entry.model_copy(update={"usage": paying(owner, PLAN).usage})  # also of tries that failed
     while _is_wanted(owner):  # after an entry that came meanwhile the same plan is tried again
         try:
             if await owner.compare_and_set(plan_entry):

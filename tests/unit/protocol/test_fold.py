@@ -1,9 +1,14 @@
 """The rules of the fold, one example each."""
 
+<<<<<<< HEAD
 import pytest
 
 from muster_protocol.fold import TaskPhase, advance, next_timer
 from muster_protocol.messages import Decision, Reservation, Reserved, ResultStatus, Usage
+=======
+from muster_protocol.fold import advance, next_timer
+from muster_protocol.messages import Decision, ResultStatus, Usage
+>>>>>>> parent of 4973acc (supervisor: show a refining model all that a failure says, and let it give up)
 from tests.guards import guards
 from tests.unit.protocol.log_builder import (
     START,
@@ -96,6 +101,7 @@ def test_only_the_first_revision_of_an_attempt_counts():
     assert log.state.usage == Usage()
 
 
+<<<<<<< HEAD
 def test_a_task_that_words_cannot_mend_has_failed_until_a_late_success():
     log = planned(task("t"), task("after", "t"))
     log.run(failure("t"))
@@ -146,6 +152,8 @@ def test_a_failure_without_words_is_named_as_a_cause_all_the_same():
     assert log.state.tasks["u"].reason == "t failed: "
 
 
+=======
+>>>>>>> parent of 4973acc (supervisor: show a refining model all that a failure says, and let it give up)
 def test_a_final_failure_is_not_tried_again():
     log = planned(task("t"))
 

@@ -16,7 +16,6 @@ def take(state: RequestState, entry: Entry, body: Taken) -> None:
         return
     if state.request_sequence not in (0, body.request_sequence):
         state.last_productive_delivery = body.delivery - 1  # the deliveries of two messages are counted apart
-    charge_all(state)
     state.term = entry.sequence
     state.owner = body.instance
     state.request_hash = state.request_hash or body.request_hash
@@ -25,6 +24,7 @@ def take(state: RequestState, entry: Entry, body: Taken) -> None:
     state.team = body.team
     if state.deadline is None:
         state.deadline, state.stored_at = body.deadline, body.stored_at
+    charge_all(state)
     _see_copy(state, body)
 
 

@@ -1,14 +1,9 @@
 """The rules of the fold, one example each."""
 
-<<<<<<< HEAD
 import pytest
 
-from muster_protocol.fold import TaskPhase, advance, next_timer
-from muster_protocol.messages import Decision, Reservation, Reserved, ResultStatus, Usage
-=======
 from muster_protocol.fold import advance, next_timer
-from muster_protocol.messages import Decision, ResultStatus, Usage
->>>>>>> parent of 4973acc (supervisor: show a refining model all that a failure says, and let it give up)
+from muster_protocol.messages import Decision, Reservation, Reserved, ResultStatus, Usage
 from tests.guards import guards
 from tests.unit.protocol.log_builder import (
     START,
@@ -101,21 +96,6 @@ def test_only_the_first_revision_of_an_attempt_counts():
     assert log.state.usage == Usage()
 
 
-<<<<<<< HEAD
-def test_a_task_that_words_cannot_mend_has_failed_until_a_late_success():
-    log = planned(task("t"), task("after", "t"))
-    log.run(failure("t"))
-    given_up = revision("t", 2).model_copy(update={"gives_up": True, "reason": "words cannot mend this: no such table"})
-
-    log.own(given_up)
-
-    assert (log.state.tasks["t"].phase, log.state.tasks["after"].phase) == (TaskPhase.FAILED, TaskPhase.SKIPPED)
-    assert log.state.tasks["after"].reason == "t failed: words cannot mend this: no such table"
-    assert (log.state.open_tasks, log.state.awaiting_retry) == (0, {})
-    log.work(result("t", 1, worker="w2"))
-    assert (log.state.tasks["t"].phase, log.state.tasks["after"].phase) == (TaskPhase.DONE, TaskPhase.READY)
-
-
 def test_a_revision_of_another_attempt_than_the_next_changes_nothing():
     log = planned(task("t"))
     log.run(failure("t"))
@@ -152,8 +132,6 @@ def test_a_failure_without_words_is_named_as_a_cause_all_the_same():
     assert log.state.tasks["u"].reason == "t failed: "
 
 
-=======
->>>>>>> parent of 4973acc (supervisor: show a refining model all that a failure says, and let it give up)
 def test_a_final_failure_is_not_tried_again():
     log = planned(task("t"))
 

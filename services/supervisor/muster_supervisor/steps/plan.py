@@ -70,16 +70,20 @@ async def plan(owner: Owner) -> None:
 
 async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
     """Write the plan: one that is too large is refused; one that cannot be stored now is kept and tried again."""
-    plan_entry = plan_entry.model_copy(update={"usage": paying(owner, PLAN).usage})  # also of tries that failed
     while _is_wanted(owner):  # after an entry that came meanwhile the same plan is tried again
         try:
-            if await owner.compare_and_set(plan_entry):
+            if await owner.compare_and_set(_with_usage(owner, plan_entry)):
                 log.info("☰ plan    %s  %s", owner.request_id, counted(len(plan_entry.plan.tasks), "task"))
         except Retryable as error:
             await _pause(owner, "the plan is not stored yet", error)
         except Invalid as error:
-            owner.spent += plan_entry.usage
+            owner.spent += paying(owner, PLAN).usage
             await refuse(owner, f"the plan cannot be stored: {error}", "invalid")
+
+
+def _with_usage(owner: Owner, plan_entry: PlanRecorded) -> PlanRecorded:
+    """What all tries did cost, also those that came to nothing."""
+    return plan_entry.model_copy(update={"usage": paying(owner, PLAN).usage})
 
 
 def _listed(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:

@@ -80,6 +80,7 @@ class ComposeBrief:
     outputs: Mapping[str, Output]
     instruction: str = ""
     gaps: tuple[str, ...] = ()
+    contradictions: tuple[str, ...] = ()  # that were found between the outputs
 
 
 Brief = PlanBrief | WorkBrief | RefineBrief | ComposeBrief

@@ -136,7 +136,11 @@ def _compose_user(brief: ComposeBrief) -> str:
     parts = [data("goal", brief.goal)]
     parts += [f"How to combine: {brief.instruction}"] if brief.instruction else []
     parts += [data(f"output of {task_id}", output) for task_id, output in brief.outputs.items()]
-    parts += [data("missing", "\n".join(brief.gaps))] if brief.gaps else []
+    if brief.gaps:
+        parts.append(f"Name what is missing:\n{data('missing', chr(10).join(brief.gaps))}")
+    if brief.contradictions:
+        found = data("contradictions", "\n".join(brief.contradictions))
+        parts.append(f"These outputs contradict each other. Name both sides; do not choose one silently:\n{found}")
     return "\n\n".join(parts)
 
 

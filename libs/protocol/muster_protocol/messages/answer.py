@@ -2,6 +2,8 @@
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from muster_protocol import headers as h
 from muster_protocol.messages.base import Output, Usage
 from muster_protocol.messages.entry import LogEntry
@@ -45,10 +47,11 @@ class Answer(LogEntry):
     tasks: tuple[TaskOutcome, ...] = ()
     reason: str = ""  # why it ended before all tasks did; it stands first in `gaps` too
     error_class: str = ""  # of what ended it early, such as `deadline`, or of the first task that failed for good
-    contradictions: tuple[str, ...] = ()
+    contradictions: tuple[str, ...] = ()  # between results: the figures, the tasks and what they say
     gaps: tuple[str, ...] = ()
-    unsupported: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()  # figures and addresses of a composed text that no result has
     confidence: float | None = None
+    confidence_parts: dict[str, float] = Field(default_factory=dict[str, float])  # what it is the product of
     sources: tuple[str, ...] = ()
     usage: Usage = Usage()
     seconds: float = 0.0

@@ -6,12 +6,13 @@ from muster_agent.models.port import Ask, ComposeBrief, Model, as_text, require_
 from muster_agent.models.retry import ask_with_retry
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Usage
+from muster_supervisor.checking.findings import NOTHING_FOUND, Findings
 from muster_supervisor.composing.merge import Draft, gaps, merge, output_of, parts
 
 CHUNK_CHARACTERS = 100_000  # what one reduce step shows the model at once
 
 
-async def compose(state: RequestState, model: Model, reason: str) -> Draft:
+async def compose(state: RequestState, model: Model, reason: str, findings: Findings = NOTHING_FOUND) -> Draft:
     """The outputs united by the model; the plain merge if there is no model, or fewer than two outputs."""
     plain = merge(state, reason)
     if not model.is_llm or len(plain.made_of) < 2 or state.plan_entry is None:
@@ -31,9 +32,9 @@ async def compose(state: RequestState, model: Model, reason: str) -> Draft:
         if len(reduced) >= len(texts):
             break
         texts = reduced
-    brief = ComposeBrief(plan.goal, texts, plan.final_instruction, gaps(state))
+    brief = ComposeBrief(plan.goal, texts, plan.final_instruction, gaps(state), findings.contradictions)
     reply = require_complete(await ask_with_retry(model, Ask(brief)))
-    return replace(plain, text=reply.text, usage=usage + reply.usage, is_composed=True)
+    return replace(plain, text=reply.text, usage=usage + reply.usage, is_composed=True, findings=findings)
 
 
 def _chunks(texts: dict[str, str]) -> list[dict[str, str]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from muster_agent.models.port import as_text
 from muster_protocol.fold import RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Output, Usage
+from muster_supervisor.checking.findings import NOTHING_FOUND, Findings
 
 CUT_CHARACTERS = 100_000  # what is left of a text that is too long for one message
 
@@ -21,6 +22,7 @@ class Draft:
     is_composed: bool = False  # by a model
     is_cut: bool = False
     left_out: tuple[str, ...] = ()  # tasks whose outputs are too long for the answer
+    findings: Findings = NOTHING_FOUND
 
     @property
     def made_of(self) -> frozenset[str]:
@@ -103,7 +105,7 @@ def completed(draft: Draft, state: RequestState, reason: str) -> Draft:
         return plain
     added = {task_id: output_of(state.tasks[task_id]) for task_id in state.tasks if task_id in made_of - draft.made_of}
     text = f"{draft.text}\n\n{_sections(state, added)}" if added else draft.text
-    return replace(plain, text=text, usage=draft.usage, is_composed=True)
+    return replace(plain, text=text, usage=draft.usage, is_composed=True, findings=draft.findings)
 
 
 def cut(draft: Draft, reason: str) -> Draft:

@@ -19,6 +19,7 @@ from muster_protocol.errors import Invalid, Retryable
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus
 from muster_supervisor.abort import abort_request
+from muster_supervisor.composing.check import check, look_for
 from muster_supervisor.composing.compose import compose
 from muster_supervisor.composing.final import Circumstances, final_answer
 from muster_supervisor.composing.merge import Draft, chosen, completed, cut, merge
@@ -56,7 +57,7 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
             draft = await _compose(owner, step)
             draft = replace(draft, usage=spent + draft.usage)
             continue
-        draft = completed(draft, owner.state, step.reason)
+        draft = await check(completed(draft, owner.state, step.reason), owner.state)
         answer = _final(owner, step, draft)
         try:
             is_written = await owner.compare_and_set(answer)
@@ -94,7 +95,9 @@ async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> tuple[
     around = Circumstances(bus.clock.now() - delivery.time, trace.trace_id, held.request_hash)
     is_cut = False
     while (found := await classify(bus, known.state, held)) is Disposition.OURS:  # again after a lost write
-        answer = _refusal(known.state, reason, around, is_cut=is_cut)
+        draft = merge(known.state, str(reason))
+        draft = await check(cut(draft, str(reason)) if is_cut else draft, known.state)
+        answer = _refusal(known.state, reason, around, draft)
         try:
             is_written = await known.compare_and_set(answer, term=known.state.term)
         except Invalid:
@@ -112,12 +115,11 @@ async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> tuple[
     return found, known.state
 
 
-def _refusal(state: RequestState, invalid: Invalid, around: Circumstances, *, is_cut: bool) -> Answer:
+def _refusal(state: RequestState, invalid: Invalid, around: Circumstances, draft: Draft) -> Answer:
     """What is done by now, merged, and why there will not be more."""
     status = AnswerStatus.CANCELLED if state.cancelled is not None else AnswerStatus.FAILED
     reason = str(invalid)
-    draft, step = merge(state, reason), GiveAnswer(status, reason, cause=error_type(invalid))
-    answer = final_answer(state, step, cut(draft, reason) if is_cut else draft, around)
+    answer = final_answer(state, GiveAnswer(status, reason, cause=error_type(invalid)), draft, around)
     if state.plan_entry is not None:
         return answer
     return answer.model_copy(update={"text": f"The request is invalid. {reason}"})
@@ -132,7 +134,8 @@ async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
             return plain  # nothing for a model to do: no slot is waited for
         try:
             async with asyncio.timeout(seconds), owner.resources.model_slots:
-                return await compose(owner.state, owner.resources.model, step.reason)
+                findings = await look_for(owner.state)
+                return await compose(owner.state, owner.resources.model, step.reason, findings)
         except Exception as error:  # noqa: BLE001 - whatever a model raises, finished results are not lost
             log.warning("… answer  %s: composed without the model, which failed: %r", owner.request_id, error)
             return merge(owner.state, step.reason)

@@ -15,8 +15,8 @@ from muster_supervisor.checking.units import RATIO
 from muster_supervisor.checking.words import tell_apart
 
 MAX_FOUND = 20
-MAX_COMPARED = 100_000  # pairs of claims
-MAX_SHARED = 60  # claims with one word: a word that all have says nothing
+MAX_COMPARED = 30_000  # pairs of claims
+MAX_SHARED = 40  # claims with one word: a word that all have says nothing
 _LEAST_SHARED = 0.5  # of the words of the shorter claim
 
 

@@ -15,8 +15,8 @@ from muster_supervisor.checking.sources import sources
 from muster_supervisor.checking.support import Support
 from muster_supervisor.checking.words import roots, tokens_of
 
-MAX_COMPARED = 400_000  # characters of all outputs together that are compared with each other
-MAX_CLAIMS = 8_000
+MAX_COMPARED = 200_000  # characters of all outputs together that are compared with each other
+MAX_CLAIMS = 2_000
 NO_TASKS: frozenset[str] = frozenset()
 
 
@@ -117,8 +117,11 @@ def _are_apart(done: Mapping[str, Done], about: Mapping[str, frozenset[str]], fi
     mine, others = about[first.task_id], about[second.task_id]
     if not first.names & second.names and mine - others and others - mine:
         return True
-    if first.is_field and second.is_field and done[first.task_id].spec.inputs != done[second.task_id].spec.inputs:
-        return True
+    one, other = done[first.task_id], done[second.task_id]
+    if first.is_field and second.is_field and not first.names & second.names:  # fields of the same name, but of what?
+        is_same = bool(mine & others) or one.description == other.description
+        if not is_same or one.spec.inputs != other.spec.inputs:
+            return True
 
     def needs(name: str) -> Sequence[str]:
         return done[name].spec.dependencies if name in done else ()

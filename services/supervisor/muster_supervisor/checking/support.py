@@ -15,10 +15,10 @@ from muster_supervisor.checking.units import SCALES
 from muster_supervisor.checking.urls import same, urls
 
 MAX_UNSUPPORTED = 20
-MAX_CHECKED = 300  # figures of the text
+MAX_CHECKED = 150  # figures of the text
 MAX_READ = 1_000_000  # characters of the results and of what was asked; of more nothing is checked
 MAX_FIGURES = 5_000  # of them that are read with scale and unit
-MAX_SUMMED = 600  # different figures whose sums and differences count
+MAX_SUMMED = 300  # different figures whose sums and differences count
 MAX_SHOWN = 120  # characters
 _NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f]\d+)*")
 _LIST_MARK = re.compile(r"^[\s>#*-]*\d{1,3}[.):]\s", re.MULTILINE)
@@ -30,14 +30,14 @@ class Support:
     def __init__(self, texts: Sequence[str], counts: Iterable[int], claims: Mapping[str, Sequence[Claim]]) -> None:
         self.is_complete = sum(map(len, texts)) <= MAX_READ
         values: set[float] = set(map(float, counts))
-        summed: set[float] = set()
+        summed: dict[float, None] = {}
         if self.is_complete:
             for text in texts:
                 values.update(_plain_numbers(text))
                 for figure in figures(text, MAX_FIGURES - len(summed)):
-                    summed.update(_values(figure))
-        self._summed = sorted(summed)[:MAX_SUMMED]
-        self._values = sorted(values | summed | set(_totals(claims)))
+                    summed.update(dict.fromkeys(_values(figure)))
+        self._summed = sorted(list(summed)[:MAX_SUMMED])
+        self._values = sorted(values | summed.keys() | set(_totals(claims)))
         self._urls = {same(url) for text in texts for url in urls(text)} if self.is_complete else set[str]()
 
     def unsupported(self, text: str) -> tuple[tuple[str, ...], float]:

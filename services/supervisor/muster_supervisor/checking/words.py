@@ -76,6 +76,7 @@ start starts leaves leave begins | arrives arrive ends end
 STRICT = 0  # the question of the first line: whoever does not answer it speaks of something else
 
 
+@lru_cache(MAX_KNOWN_WORDS)
 def _stem(word: str) -> str:
     """A word without its endings; crude, and the same for `publishes` and `published`."""
     if word.endswith(("'s", "’s")):

@@ -33,6 +33,7 @@ log = logging.getLogger("muster.supervisor")
 
 WRITE_SECONDS = 0.5  # kept back from composing to write the answer
 COUNT_SECONDS = 0.2  # for the number of conflicts; it is read while the answer is composed
+CHECK_SECONDS = 2.0  # for what is done by now, where the request itself is refused
 RETRY_SECONDS = 0.1  # before a large answer is tried again that the object store did not take
 
 
@@ -57,7 +58,8 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
             draft = await _compose(owner, step)
             draft = replace(draft, usage=spent + draft.usage)
             continue
-        draft = await check(completed(draft, owner.state, step.reason), owner.state)
+        draft = completed(draft, owner.state, step.reason)
+        draft = await check(draft, owner.state, owner.deadline - owner.now() - WRITE_SECONDS)
         answer = _final(owner, step, draft)
         try:
             is_written = await owner.compare_and_set(answer)
@@ -96,7 +98,7 @@ async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> tuple[
     is_cut = False
     while (found := await classify(bus, known.state, held)) is Disposition.OURS:  # again after a lost write
         draft = merge(known.state, str(reason))
-        draft = await check(cut(draft, str(reason)) if is_cut else draft, known.state)
+        draft = await check(cut(draft, str(reason)) if is_cut else draft, known.state, CHECK_SECONDS)
         answer = _refusal(known.state, reason, around, draft)
         try:
             is_written = await known.compare_and_set(answer, term=known.state.term)
@@ -134,7 +136,7 @@ async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
             return plain  # nothing for a model to do: no slot is waited for
         try:
             async with asyncio.timeout(seconds), owner.resources.model_slots:
-                findings = await look_for(owner.state)
+                findings = await look_for(owner.state, seconds)
                 return await compose(owner.state, owner.resources.model, step.reason, findings)
         except Exception as error:  # noqa: BLE001 - whatever a model raises, finished results are not lost
             log.warning("… answer  %s: composed without the model, which failed: %r", owner.request_id, error)

@@ -54,7 +54,9 @@ def test_tasks_about_different_things_are_not_compared_though_their_outputs_do_n
         task("a").model_copy(update={"description": "Find the uptime of Azure"}),
         task("b").model_copy(update={"description": "Find the uptime of Amazon"}),
     )
-    log.run(*(result(name).model_copy(update={"output": f"The uptime is {n} %."}) for name, n in (("a", 99), ("b", 95))))
+    log.run(
+        *(result(name).model_copy(update={"output": f"The uptime is {n} %."}) for name, n in (("a", 99), ("b", 95)))
+    )
 
     assert find(to_check(log.state), 2).contradictions == ()
 

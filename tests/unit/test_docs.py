@@ -225,14 +225,6 @@ def test_the_readme_names_every_field_that_is_refused():
         assert f"`{refusal.value.where}`" in README
 
 
-def test_the_readme_names_every_field_of_an_answer_that_is_always_empty():
-    page = text_of(ROOT / "docs" / "protocol.md")
-    (row,) = re.findall(r"^\| (.*?) \| empty in this version \|$", page, re.MULTILINE)
-    not_yet = re.findall(r"^Not built yet: .*?\. ", README, re.MULTILINE | re.DOTALL)[0]
-
-    assert [name for name in re.findall(r"`(\w+)`", row) if name not in not_yet] == []
-
-
 def test_the_reference_tells_the_exit_codes_and_variables_of_the_command():
     codes = re.findall(r"exit codes: (.*)", EPILOG)[0]
 

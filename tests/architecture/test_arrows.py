@@ -45,6 +45,7 @@ PURE = [
     "muster_supervisor.planning.routing",
     "muster_supervisor.composing.final",
     "muster_supervisor.composing.merge",
+    *(name for name in MODULES if name.startswith("muster_supervisor.checking.")),
     "muster_coordinator.conflicts.judge",
     *(
         name
@@ -56,6 +57,7 @@ PURE = [
 ]
 STANDARD = {
     "abc",
+    "bisect",
     "collections",
     "dataclasses",
     "difflib",

@@ -64,6 +64,7 @@ STANDARD = {
     "dataclasses",
     "difflib",
     "enum",
+    "functools",
     "hashlib",
     "heapq",
     "itertools",

@@ -160,9 +160,10 @@ def remarks_on(answer: Answer) -> list[Text]:
         shown = [plain(source, MAX_REMARK) for source in answer.sources[:MAX_SOURCES]]
         more = len(answer.sources) - len(shown)
         lines.append(Text(f"sources: {', '.join(shown)}{f' and {more} more' if more else ''}", "dim"))
-    shares = answer.confidence_parts
-    if answer.confidence is not None and answer.confidence < 1 and shares:
-        made_of = " × ".join(f"{share:g} {SHARES.get(name, name)}" for name, share in shares.items() if share < 1)
+    parts = answer.confidence_parts
+    if answer.confidence is not None and answer.confidence < 1 and parts is not None:
+        shares = {name: getattr(parts, name) for name in SHARES}
+        made_of = " × ".join(f"{share:g} {SHARES[name]}" for name, share in shares.items() if share < 1)
         lines.append(Text(f"confidence {answer.confidence:g}: {made_of}", "dim"))
     return lines
 

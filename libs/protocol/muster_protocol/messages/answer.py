@@ -2,8 +2,6 @@
 
 from typing import ClassVar
 
-from pydantic import Field
-
 from muster_protocol import headers as h
 from muster_protocol.messages.base import Output, Usage
 from muster_protocol.messages.entry import LogEntry
@@ -22,6 +20,18 @@ class TaskOutcome(Frozen):
     seconds: float
     attempts: int
     reason: str | None = None
+
+
+class ConfidenceParts(Frozen):
+    """What a confidence is the product of: the part of the tasks, of their results, and of the figures of the text."""
+
+    done: float  # of the tasks
+    agreeing: float = 1.0  # of the results: they contradict no other
+    supported: float = 1.0  # of the figures and addresses of a composed text: some result has them
+
+    @property
+    def product(self) -> float:
+        return round(self.done * self.agreeing * self.supported, 3)
 
 
 class Answer(LogEntry):
@@ -51,7 +61,7 @@ class Answer(LogEntry):
     gaps: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()  # figures and addresses of a composed text that no result has
     confidence: float | None = None
-    confidence_parts: dict[str, float] = Field(default_factory=dict[str, float])  # what it is the product of
+    confidence_parts: ConfidenceParts | None = None  # what it is the product of
     sources: tuple[str, ...] = ()
     usage: Usage = Usage()
     seconds: float = 0.0

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from muster_agent.models.port import as_text
 from muster_protocol.fold import RequestState, TaskPhase
-from muster_protocol.messages import Output
+from muster_protocol.messages import ConfidenceParts, Output
 from muster_protocol.plan import TaskSpec
 from muster_supervisor.checking.claims import MAX_CHARACTERS, Claim, claims
 from muster_supervisor.checking.contradictions import contradictions
@@ -40,14 +40,12 @@ class Findings:
     unsupported: tuple[str, ...] = ()
     supported: float = 1.0  # the part of the text's figures and addresses that some result has
 
-    def confidence(self, done: int, tasks: int) -> dict[str, float]:
+    def confidence(self, done: int, tasks: int) -> ConfidenceParts:
         """What the confidence is the product of: the part of the tasks, of the results, and of the figures."""
-        shares = {"done": done / tasks}
-        if self.contradicting:
-            shares["agreeing"] = max(0.0, 1 - len(self.contradicting) / max(1, done))
-        if self.supported < 1:
-            shares["supported"] = self.supported
-        return {name: round(share, 3) for name, share in shares.items()}
+        agreeing = max(0.0, 1 - len(self.contradicting) / max(1, done))
+        return ConfidenceParts(
+            done=round(done / tasks, 3), agreeing=round(agreeing, 3), supported=round(self.supported, 3)
+        )
 
 
 NOTHING_FOUND = Findings()

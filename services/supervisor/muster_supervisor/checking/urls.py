@@ -1,7 +1,6 @@
 """The addresses in a text. Pure."""
 
 import re
-from urllib.parse import urlsplit
 
 _URL = re.compile(r"https?://[^\s<>\"'`|\\^{}]+", re.IGNORECASE)
 MAX_URL = 500  # characters; a longer one is cut
@@ -16,12 +15,8 @@ def urls(text: str) -> list[str]:
 
 def same(url: str) -> str:
     """One form for addresses that differ in nothing but case of the host, a slash at the end, or a fragment."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return url
-    query = f"?{parts.query}" if parts.query else ""
-    return f"{parts.netloc.lower().removeprefix('www.')}{parts.path.rstrip('/')}{query}"
+    host, slash, path = url.partition("://")[2].partition("#")[0].partition("/")
+    return f"{host.lower().removeprefix('www.')}{slash}{path}".rstrip("/")
 
 
 def _trimmed(url: str) -> str:

@@ -1,7 +1,6 @@
 """The answer as it is written: what the log says, the text that was made of it, and what only its owner knows. Pure."""
 
 from dataclasses import dataclass, field
-from math import prod
 
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus, Usage
@@ -33,7 +32,7 @@ def final_answer(state: RequestState, step: GiveAnswer, draft: Draft, around: Ci
         missing = tuple(gap[:MAX_REASON] for gap in missing[:MAX_GAPS])
         outcomes = tuple(row.model_copy(update={"reason": row.reason and row.reason[:MAX_REASON]}) for row in outcomes)
         missing += tuple(f"{task_id} is done, but its output is too long" for task_id in draft.left_out[:MAX_GAPS])
-    shares = draft.findings.confidence(done, len(outcomes)) if outcomes else {}
+    parts = draft.findings.confidence(done, len(outcomes)) if outcomes else None
     status = step.status if step.status is AnswerStatus.CANCELLED else status_of(state)
     return Answer(
         request_id=state.request_id,
@@ -47,8 +46,8 @@ def final_answer(state: RequestState, step: GiveAnswer, draft: Draft, around: Ci
         contradictions=draft.findings.contradictions,
         unsupported=draft.findings.unsupported,
         sources=draft.findings.sources,
-        confidence=round(prod(shares.values()), 3) if shares else None,
-        confidence_parts=shares,
+        confidence=parts.product if parts is not None else None,
+        confidence_parts=parts,
         usage=state.usage + draft.usage + around.spent,
         seconds=round(around.seconds, 3),
         sequential_seconds=round(sum(outcome.seconds for outcome in outcomes), 3),

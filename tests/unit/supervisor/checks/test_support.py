@@ -2,6 +2,7 @@
 
 import pytest
 
+from muster_protocol.messages import ConfidenceParts
 from muster_supervisor.checking.claims import claims
 from muster_supervisor.checking.findings import Findings, checked, find, to_check
 from muster_supervisor.checking.sources import MAX_SOURCES, sources
@@ -81,6 +82,7 @@ def test_sources_are_addresses_fields_and_lines_of_that_name_each_once():
 
 
 def test_the_confidence_is_the_product_of_shares_that_are_named():
-    assert Findings().confidence(2, 4) == {"done": 0.5}
+    assert Findings().confidence(2, 4) == ConfidenceParts(done=0.5)
     found = Findings(contradicting=frozenset({"a", "b"}), supported=0.75)
-    assert found.confidence(4, 4) == {"done": 1.0, "agreeing": 0.5, "supported": 0.75}
+    assert found.confidence(4, 4) == ConfidenceParts(done=1.0, agreeing=0.5, supported=0.75)
+    assert found.confidence(4, 4).product == 0.375

@@ -46,6 +46,7 @@ PURE = [
     "muster_supervisor.poison",
     "muster_supervisor.planning.routing",
     "muster_supervisor.composing.final",
+    "muster_supervisor.composing.fit",
     "muster_supervisor.composing.merge",
     *(name for name in MODULES if name.startswith("muster_supervisor.checking.")),
     "muster_coordinator.conflicts.judge",

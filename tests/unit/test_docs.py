@@ -41,7 +41,6 @@ FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 TOP_FOLDERS = tuple(f"{path.name}/" for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
 REFUSED: dict[str, Any] = {
     "approve": True,
-    "answer_schema": {},
     "conversation": "c",
     "callback_url": "http://127.0.0.1",
     "replay_of": "r",

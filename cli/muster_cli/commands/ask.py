@@ -10,6 +10,7 @@ from muster_agent.team.lookup import find_team_file
 from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
+from muster_cli.json_file import read_json
 from muster_cli.view.console import read_standard_input, say, say_json
 from muster_cli.view.follow import follow
 from muster_protocol.errors import MusterError
@@ -35,6 +36,8 @@ def with_options(given: Namespace, fields: dict[str, Any]) -> dict[str, Any]:
     """The fields of a request, with those that options set; an option wins over what a file says."""
     set_here = {"deadline_seconds": given.deadline, "in_flight": given.in_flight, "num_tasks": given.num_tasks}
     fields = {**fields, **{name: value for name, value in set_here.items() if value is not None}}
+    if given.answer_schema is not None:
+        fields["answer_schema"] = read_json(given.answer_schema, "--answer-schema")
     limits = {"tokens": given.budget_tokens, "usd": given.budget_usd}
     limits = {name: limit for name, limit in limits.items() if limit is not None}
     budget = fields.get("budget", {})

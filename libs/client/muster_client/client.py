@@ -56,6 +56,7 @@ class RequestFields(TypedDict, total=False):
     in_flight: int | None
     budget: Budget | dict[str, Any] | None
     num_tasks: int | None
+    answer_schema: dict[str, Any] | None
     metadata: dict[str, Any] | None
 
 

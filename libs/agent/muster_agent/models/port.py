@@ -81,9 +81,30 @@ class ComposeBrief:
     instruction: str = ""
     gaps: tuple[str, ...] = ()
     contradictions: tuple[str, ...] = ()  # that were found between the outputs
+    schema: Mapping[str, Any] | None = None  # the answer is one JSON value that fits it
+    draft: str = ""  # an answer that does not fit the schema, and what is wrong with it
+    mistakes: tuple[str, ...] = ()
 
 
-Brief = PlanBrief | WorkBrief | RefineBrief | ComposeBrief
+@dataclass(frozen=True, slots=True)
+class JudgeBrief:
+    """Pick the best of several outputs, by its name, with the reason."""
+
+    goal: str
+    outputs: Mapping[str, Output]
+    instruction: str = ""
+    contradictions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceBrief:
+    """Make outputs shorter that are too long to be combined at once; every fact stays."""
+
+    goal: str
+    outputs: Mapping[str, Output]
+
+
+Brief = PlanBrief | WorkBrief | RefineBrief | ComposeBrief | JudgeBrief | ReduceBrief
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,13 @@ class TaskOutcome(Frozen):
     reason: str | None = None
 
 
+class Selected(Frozen):
+    """Which task's output the answer is, where the plan says `select`."""
+
+    task_id: TaskId
+    reason: str
+
+
 class ConfidenceParts(Frozen):
     """What a confidence is the product of: the part of the tasks, of their results, and of the figures of the text."""
 
@@ -48,6 +55,7 @@ class Answer(LogEntry):
         "gaps",
         "unsupported",
         "sources",
+        "selected.reason",
     )
 
     request_id: RequestId
@@ -69,6 +77,7 @@ class Answer(LogEntry):
     trace_id: str | None = None
     model: str = ""
     request_hash: str = ""
+    selected: Selected | None = None
     conflicts: int = 0  # attempts of the request that were found to be assigned twice, when it was answered
 
     def summary_headers(self) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """On `results.<request_id>`: the entries of a request's log."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -50,6 +50,7 @@ class PlanRecorded(LogEntry):
         "plan.tasks.inputs",
         "plan.tasks.label",
         "warnings",
+        "answer_schema",
     )
 
     plan: Plan
@@ -62,6 +63,7 @@ class PlanRecorded(LogEntry):
     retry: dict[Tag, Retry] = Field(default_factory=dict[Tag, Retry])  # what holds for the tasks of a tag
     timeout_seconds: float = Field(default=300.0, gt=0)
     budget: Budget = Budget()
+    answer_schema: dict[str, Any] | None = None  # what the output of the answer is to fit
     planner: str = ""
     warnings: tuple[str, ...] = ()
     same_work: tuple[tuple[TaskId, ...], ...] = ()  # groups of tasks that say the same

@@ -34,6 +34,11 @@ def final_answer(state: RequestState, step: GiveAnswer, draft: Draft, around: Ci
         missing += tuple(f"{task_id} is done, but its output is too long" for task_id in draft.left_out[:MAX_GAPS])
     parts = draft.findings.confidence(done, len(outcomes)) if outcomes else None
     status = step.status if step.status is AnswerStatus.CANCELLED else status_of(state)
+    cause = step.cause or (_error_class_of_tasks(state) if status is AnswerStatus.FAILED else "")
+    if draft.misfits:
+        missing += tuple(f"the answer does not fit answer_schema: {mistake}" for mistake in draft.misfits)
+        if status is AnswerStatus.DONE:
+            status, cause = AnswerStatus.PARTIAL, "bad_output"
     return Answer(
         request_id=state.request_id,
         status=status,
@@ -41,7 +46,7 @@ def final_answer(state: RequestState, step: GiveAnswer, draft: Draft, around: Ci
         output=draft.output,
         tasks=outcomes,
         reason=step.reason,
-        error_class=step.cause or (_error_class_of_tasks(state) if status is AnswerStatus.FAILED else ""),
+        error_class=cause,
         gaps=(step.reason, *missing) if step.reason else missing,
         contradictions=draft.findings.contradictions,
         unsupported=draft.findings.unsupported,
@@ -55,6 +60,7 @@ def final_answer(state: RequestState, step: GiveAnswer, draft: Draft, around: Ci
         model=around.model,
         request_hash=around.request_hash,
         conflicts=around.conflicts,
+        selected=draft.selected,
     )
 
 

@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails, from_json
 from muster_agent.budget import Limit, within_budget
 from muster_agent.models.port import NOTHING, Ask, Model, PlanBrief, require_complete
 from muster_agent.models.retry import ask_with_retry
+from muster_agent.output_schema import schema_mistake
 from muster_agent.team.schema import Team
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import current, fail
@@ -47,6 +48,8 @@ class Planned(NamedTuple):
 async def make_plan(request: Request, team: Team, model: Model) -> Planned:
     """The plan of a request."""
     check_supported(request)
+    if request.answer_schema is not None and (mistake := schema_mistake(request.answer_schema)):
+        raise Invalid(f"is no JSON Schema: {mistake}", "answer_schema")
     match request:
         case Request(plan=Plan() as plan):
             return _accepted(plan, request, team, NOTHING)

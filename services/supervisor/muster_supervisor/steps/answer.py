@@ -20,8 +20,9 @@ from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus
 from muster_supervisor.abort import abort_request
 from muster_supervisor.composing.check import check, look_for
-from muster_supervisor.composing.compose import compose
+from muster_supervisor.composing.compose import compose, needs_model
 from muster_supervisor.composing.final import Circumstances, final_answer
+from muster_supervisor.composing.fit import fitted
 from muster_supervisor.composing.merge import Draft, chosen, completed, cut, merge
 from muster_supervisor.decide import GiveAnswer
 from muster_supervisor.owner import Owner
@@ -52,13 +53,13 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
     while owner.state.answer is None:
         if not step.reason and owner.state.open_tasks:
             return  # a success came late: what was skipped for its task is to be done now
-        has_more = bool(chosen(owner.state).keys() - draft.made_of)
+        has_more = bool(chosen(owner.state, draft.selected).keys() - draft.made_of)
         if has_more and not has_composed_again and owner.now() < owner.deadline - WRITE_SECONDS:
             has_composed_again, spent = True, draft.usage
             draft = await _compose(owner, step)
             draft = replace(draft, usage=spent + draft.usage)
             continue
-        draft = completed(draft, owner.state, step.reason)
+        draft = _fitted(completed(draft, owner.state, step.reason), owner.state)
         draft = await check(draft, owner.state, owner.deadline - owner.now() - WRITE_SECONDS)
         answer = _final(owner, step, draft)
         try:
@@ -132,15 +133,21 @@ async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
     seconds = owner.deadline - owner.now() - WRITE_SECONDS
     with step_span(owner, names.COMPOSE):
         plain = merge(owner.state, step.reason)
-        if seconds <= 0 or step.is_plain or len(plain.made_of) < 2:
+        model = owner.resources.model
+        if seconds <= 0 or step.is_plain or not model.is_llm or not needs_model(owner.state, plain):
             return plain  # nothing for a model to do: no slot is waited for
         try:
             async with asyncio.timeout(seconds), owner.resources.model_slots:
                 findings = await look_for(owner.state, seconds)
-                return await compose(owner.state, owner.resources.model, step.reason, findings)
+                return await compose(owner.state, model, step.reason, findings)
         except Exception as error:  # noqa: BLE001 - whatever a model raises, finished results are not lost
             log.warning("… answer  %s: composed without the model, which failed: %r", owner.request_id, error)
             return merge(owner.state, step.reason)
+
+
+def _fitted(draft: Draft, state: RequestState) -> Draft:
+    schema = state.plan_entry.answer_schema if state.plan_entry is not None else None
+    return draft if schema is None else fitted(draft, schema)
 
 
 async def _count_conflicts(owner: Owner) -> None:

@@ -29,8 +29,7 @@ async def plan(owner: Owner) -> None:
     """Make the plan and record it, unless the log has one by then."""
     request, team, model = owner.request, owner.resources.team, owner.resources.model
     if request is None:
-        await refuse(owner, "its message is gone and it has no plan yet; ask again under another id", "lost")
-        return
+        return await refuse(owner, "its message is gone and it has no plan yet; ask again under another id", "lost")
     try:
         with plan_span(owner) as span:
             async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):
@@ -59,6 +58,7 @@ async def plan(owner: Owner) -> None:
         retry=_retries(planned, team),
         timeout_seconds=team.limits.task_timeout_seconds,
         budget=request.budget,
+        answer_schema=request.answer_schema,
         planner=model.name if request.text else "given",
         warnings=warnings,
         same_work=_listed(same_work),

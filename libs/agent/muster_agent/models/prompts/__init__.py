@@ -2,9 +2,11 @@
 
 from typing import assert_never
 
-from muster_agent.models.port import Brief, ComposeBrief, PlanBrief, RefineBrief, WorkBrief
+from muster_agent.models.port import Brief, ComposeBrief, JudgeBrief, PlanBrief, ReduceBrief, RefineBrief, WorkBrief
 from muster_agent.models.prompts.compose import compose_prompt
+from muster_agent.models.prompts.judge import judge_prompt
 from muster_agent.models.prompts.plan import plan_prompt
+from muster_agent.models.prompts.reduce import reduce_prompt
 from muster_agent.models.prompts.refine import refine_prompt
 from muster_agent.models.prompts.text import Prompt
 from muster_agent.models.prompts.work import work_prompt
@@ -21,5 +23,9 @@ def prompt(brief: Brief) -> Prompt:
             return refine_prompt(brief)
         case ComposeBrief():
             return compose_prompt(brief)
+        case JudgeBrief():
+            return judge_prompt(brief)
+        case ReduceBrief():
+            return reduce_prompt(brief)
         case _:
             assert_never(brief)

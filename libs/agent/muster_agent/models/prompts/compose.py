@@ -1,8 +1,10 @@
 """The prompt by which a model makes one answer of the outputs of the tasks."""
 
+import json
+
 from muster_agent.models.port import ComposeBrief
 from muster_agent.models.prompts.boundary import data, data_rule
-from muster_agent.models.prompts.text import Prompt, prompt_of
+from muster_agent.models.prompts.text import Prompt, prompt_of, text_of
 
 
 def compose_prompt(brief: ComposeBrief) -> Prompt:
@@ -13,5 +15,12 @@ def compose_prompt(brief: ComposeBrief) -> Prompt:
         instruction=brief.instruction,
         outputs="\n\n".join(data(f"output of {task_id}", output) for task_id, output in brief.outputs.items()),
         missing=data("missing", "\n".join(brief.gaps)) if brief.gaps else "",
+        schema="" if brief.schema is None else json.dumps(brief.schema, ensure_ascii=False),
+        repair=_repair(brief) if brief.mistakes else "",
         contradictions=data("contradictions", "\n".join(brief.contradictions)) if brief.contradictions else "",
     )
+
+
+def _repair(brief: ComposeBrief) -> str:
+    mistakes = "\n".join(f"- {mistake}" for mistake in brief.mistakes)
+    return text_of("mend", draft=data("refused answer", brief.draft), mistakes=mistakes)

@@ -1,4 +1,4 @@
-"""The schema of a plan as a model writes it: the fields that a strict schema can describe."""
+"""What a model writes through a strict schema: a plan, and the choice of a judge."""
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -26,3 +26,12 @@ class PlanDraft(BaseModel):
     tasks: list[TaskDraft]
     aggregation: Aggregation
     final_instruction: str = Field(description="how the outputs become one answer")
+
+
+class Choice(BaseModel):
+    """Which output is the best, as a model writes it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    best: str = Field(description="one of the listed names")
+    reason: str = Field(description="why, in one or two sentences")

@@ -1,4 +1,4 @@
-"""Reads a JSON object that an option names."""
+"""A JSON object that a person names on the command line: a file, or - for standard input."""
 
 import json
 from pathlib import Path
@@ -22,3 +22,13 @@ def read_json(name: str, option: str) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise Invalid(f"{name} holds {type(fields).__name__}, not a JSON object", option)
     return cast("dict[str, Any]", fields)
+
+
+def read_plan(name: str) -> dict[str, Any]:
+    """A plan, also as `muster plan --json` prints it: with what was found and estimated beside it."""
+    fields = read_json(name, "--plan")
+    if "plan" not in fields or "tasks" in fields:
+        return fields
+    if not isinstance(fields["plan"], dict):
+        raise Invalid(f"{name} has no plan: none could be made", "--plan")
+    return cast("dict[str, Any]", fields["plan"])

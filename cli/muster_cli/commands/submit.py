@@ -4,13 +4,13 @@ from argparse import Namespace
 
 from muster_bus.process.settings import Settings
 from muster_cli.commands.ask import send_and_follow
-from muster_cli.json_file import read_json
+from muster_cli.json_file import read_json, read_plan
 from muster_protocol.fields import check_spelling
 
 
 async def submit(given: Namespace, settings: Settings) -> int:
     if given.plan is not None:
-        fields = {"plan": read_json(given.plan, "--plan")}
+        fields = {"plan": read_plan(given.plan)}
     elif given.map is not None:
         fields = {"map": read_json(given.map, "--map")}
     else:

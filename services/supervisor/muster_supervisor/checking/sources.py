@@ -13,7 +13,7 @@ MAX_CHARACTERS = 40_000  # of one output that are looked at
 MAX_VALUES = 2_000  # of one JSON output
 _KEY_WORDS = "source sources citation citations reference references url urls link links"
 _KEYS = frozenset(_KEY_WORDS.split())
-_LINE = re.compile(r"^[\s>*_(-]*sources?\s*[:：]\s*\**\s*(\S.*)$", re.IGNORECASE | re.MULTILINE)
+_LINE = re.compile(r"(?:^[\s>*_(-]*|[.;!?)]\s+\(?)sources?\s*[:：]\s*\**\s*(\S.*)$", re.IGNORECASE | re.MULTILINE)
 
 
 def sources(outputs: Iterable[Output]) -> tuple[str, ...]:

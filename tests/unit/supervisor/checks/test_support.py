@@ -72,12 +72,18 @@ def test_what_a_person_asked_about_is_supported():
 
 def test_sources_are_addresses_fields_and_lines_of_that_name_each_once():
     outputs = [
-        "Found.\nSource: table prices.csv\nSee https://example.org/a, and https://example.org/a.",
+        "Found. Source: a book\nSource: table prices.csv\nSee https://example.org/a, and https://example.org/a.",
         {"text": "x", "sources": ["annual report", "https://example.org/b"], "other": "no source"},
         7,
     ]
 
-    assert sources(outputs) == ("table prices.csv", "https://example.org/a", "annual report", "https://example.org/b")
+    assert sources(outputs) == (
+        "a book",
+        "table prices.csv",
+        "https://example.org/a",
+        "annual report",
+        "https://example.org/b",
+    )
     assert len(sources([f"https://example.org/{n}" for n in range(200)])) == MAX_SOURCES
 
 

@@ -88,6 +88,7 @@ def _reserved(state: RequestState, entry: Entry, body: Reserved) -> None:
             reservation.usd,
             reservation.role,
             reservation.why,
+            reservation.model,
         )
         task.attempts.append(attempt)
         state.dispatch_unconfirmed[reservation.task_id] = None

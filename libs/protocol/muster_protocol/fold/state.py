@@ -77,6 +77,7 @@ class Attempt:
     usd: float | None
     role: str | None = None  # that was chosen of several; None: whoever has the task's tag
     why: str | None = None
+    model: str | None = None  # another than the one that refused
     task_sequence: int | None = None  # where its message is stored, once that is noted
     result: Result | None = None  # the one that counts
 
@@ -136,8 +137,13 @@ class TaskState:
 
     @property
     def tag(self) -> str:
-        """Where its newest attempt was given out."""
+        """The tag of its newest attempt: that of the role that was chosen, or its own."""
         return (self.attempts[-1].role if self.attempts else None) or self.spec.tag or ""
+
+    @property
+    def queue(self) -> str:
+        """The tag on which its newest attempt was given out: that of its worker, if it names one."""
+        return self.spec.worker or self.tag
 
     @property
     def tried(self) -> tuple[str, ...]:

@@ -65,6 +65,7 @@ class PlanRecorded(LogEntry):
     in_flight: int = Field(ge=1)
     max_attempts: int = Field(default=3, ge=1)  # three failed attempts end a task that says nothing else
     retry: dict[Tag, Retry] = Field(default_factory=dict[Tag, Retry])  # what holds for the tasks of a tag
+    other_models: dict[Tag, str] = Field(default_factory=dict[Tag, str])  # for what a role's own model refuses
     timeout_seconds: float = Field(default=300.0, gt=0)
     budget: Budget = Budget()
     planner: str = ""
@@ -87,6 +88,7 @@ class Reservation(Frozen):
     usd: float | None = None
     role: Tag | None = None  # that was chosen of several; None: the task's own tag
     why: str | None = None
+    model: str | None = None  # another than the task's or the role's own, which refused
 
 
 class Reserved(LogEntry):

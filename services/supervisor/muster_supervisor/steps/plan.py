@@ -7,7 +7,7 @@ import asyncio
 import logging
 from contextlib import AbstractAsyncContextManager, nullcontext
 
-from muster_agent.team.schema import Team
+from muster_agent.team.schema import ModelRole, Team
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
@@ -15,7 +15,7 @@ from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages import PlanRecorded, Request, Usage
 from muster_protocol.plan import TABLE, Plan, Retry
 from muster_supervisor.owner import Owner
-from muster_supervisor.planning.planner import Unplannable, make_plan
+from muster_supervisor.planning.planner import Planned, Unplannable, make_plan
 from muster_supervisor.spans import plan_span
 from muster_supervisor.steps.answer import refuse
 
@@ -34,9 +34,9 @@ async def plan(owner: Owner) -> None:
     try:
         with plan_span(owner) as span:
             async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):
-                planned, usage, warnings, same_work = await make_plan(request, team, model)
+                made = await make_plan(request, team, model)
             if span is not None:
-                span.set_attribute(names.TASKS, len(planned.tasks))
+                span.set_attribute(names.TASKS, len(made.plan.tasks))
     except (TimeoutError, Retryable) as error:
         await _pause(owner, "planning is tried again", error)
         return
@@ -48,23 +48,29 @@ async def plan(owner: Owner) -> None:
         log.exception("… request %s: planning failed", owner.request_id)
         await refuse(owner, f"no plan could be made: {error!r}", error_type(error))
         return
-    plan_entry = PlanRecorded(
-        plan=planned,
-        text=request.text or planned.goal,
+    await _record(owner, _entry(owner, request, made))
+
+
+def _entry(owner: Owner, request: Request, made: Planned) -> PlanRecorded:
+    """The plan with what request and team say about it."""
+    team = owner.resources.team
+    return PlanRecorded(
+        plan=made.plan,
+        text=request.text or made.plan.goal,
         team=team.team,
         request_hash=owner.request_hash,
         deadline=owner.deadline,
         in_flight=min(request.in_flight or team.limits.in_flight, team.limits.in_flight),
         max_attempts=team.limits.max_attempts,
-        retry=_retries(planned, team),
+        retry=_retries(made.plan, team),
+        other_models=_other_models(made.plan, team),
         timeout_seconds=team.limits.task_timeout_seconds,
         budget=request.budget,
-        planner=model.name if request.text else "given",
-        warnings=warnings,
-        same_work=_listed(same_work),
-        usage=usage,
+        planner=owner.resources.model.name if request.text else "given",
+        warnings=made.warnings,
+        same_work=_listed(made.same_work),
+        usage=made.usage,
     )
-    await _record(owner, plan_entry)
 
 
 async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
@@ -91,6 +97,14 @@ def _retries(plan: Plan, team: Team) -> dict[str, Retry]:
     tags = {tag: None for tags in named for tag in tags if tag is not None}  # in the order of the plan
     said = {tag: team.retry_of(tag) for tag in tags}
     return {tag: retry for tag, retry in said.items() if retry != TABLE}
+
+
+def _other_models(plan: Plan, team: Team) -> dict[str, str]:
+    """The second model of each tag of the plan, where the role that has it lists one."""
+    models = {role.name: role.other_model for role in team.roles if isinstance(role, ModelRole) and role.other_model}
+    tags = {tag for task in plan.tasks for tag in (task.tag, *task.roles)} if models else set[str | None]()
+    having = {tag: team.roles_matching((tag,)) for tag in sorted(filter(None, tags))}
+    return {tag: models[roles[0].name] for tag, roles in having.items() if roles and roles[0].name in models}
 
 
 def _is_wanted(owner: Owner) -> bool:

@@ -6,8 +6,10 @@
 import asyncio
 import logging
 from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import UTC, datetime
 
 from muster_agent.team.schema import ModelRole, Team
+from muster_bus.buckets.workers import live_workers
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
@@ -15,6 +17,7 @@ from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages import PlanRecorded, Request, Usage
 from muster_protocol.plan import TABLE, Plan, Retry
 from muster_supervisor.owner import Owner
+from muster_supervisor.planning.briefing import NOTHING_SEEN, Seen
 from muster_supervisor.planning.planner import Planned, Unplannable, make_plan
 from muster_supervisor.spans import plan_span
 from muster_supervisor.steps.answer import refuse
@@ -22,6 +25,7 @@ from muster_supervisor.steps.answer import refuse
 log = logging.getLogger("muster.supervisor")
 
 MAX_GROUPS, MAX_SAME = 20, 8  # of tasks that are the same work: more of them tell nothing new
+REGISTRY_SECONDS = 1.0  # for the cards of the workers; without them a plan is made all the same
 RETRY_SECONDS = 1.0  # before a plan is asked for or stored again
 
 
@@ -34,7 +38,7 @@ async def plan(owner: Owner) -> None:
     try:
         with plan_span(owner) as span:
             async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):
-                made = await make_plan(request, team, model)
+                made = await make_plan(request, team, model, await _seen(owner, request))
             if span is not None:
                 span.set_attribute(names.TASKS, len(made.plan.tasks))
     except (TimeoutError, Retryable) as error:
@@ -71,6 +75,20 @@ def _entry(owner: Owner, request: Request, made: Planned) -> PlanRecorded:
         same_work=_listed(made.same_work),
         usage=made.usage,
     )
+
+
+async def _seen(owner: Owner, request: Request) -> Seen:
+    """What a planner is shown; a plan that was given needs nothing of it."""
+    if request.text is None:
+        return NOTHING_SEEN
+    try:
+        async with asyncio.timeout(REGISTRY_SECONDS):
+            workers = tuple(await live_workers(owner.bus))
+    except (TimeoutError, MusterError) as error:
+        log.debug("… request %s: planned without the registry: %s", owner.request_id, error)
+        workers = ()
+    today = datetime.fromtimestamp(owner.now(), UTC).strftime("%A, %d %B %Y")
+    return Seen(workers, owner.seconds_left(), today)
 
 
 async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:

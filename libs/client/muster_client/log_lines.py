@@ -123,7 +123,7 @@ def _request_text(body: Taken | PlanRecorded | Reserved | Dispatched | Decision)
 def _event(time: float, sender: str, body: Event) -> LogLine:
     where = _name(body.task_id, body.attempt)
     worker = sender.partition("/")[2].partition("/")[0] if sender.startswith("worker/") else ""
-    status = ""
+    status = error_class = ""
     match body:
         case Started():
             text = f"→ task    {where}  started as {body.role}, delivery {body.delivery}"
@@ -134,14 +134,14 @@ def _event(time: float, sender: str, body: Event) -> LogLine:
         case Progress():
             text = f"· task    {where}  {body.text}"
         case ToolUsed():
-            status = "done" if body.error is None else "failed"
+            status, error_class = "done" if body.error is None else "failed", body.error_class or ""
             how = f"{body.tool}  {body.seconds:.2f} s" if body.error is None else f"{body.tool} failed: {body.error}"
             text = f"{'·' if body.error is None else '✗'} tool    {where}  {how}"
         case ConflictFound():
             text = f"! {where}  {body.what}: {body.first} and {body.second}: {body.why}"
         case _:
             assert_never(body)
-    return LogLine(time, sender, body.kind, text, body.task_id, body.attempt, worker, status)
+    return LogLine(time, sender, body.kind, text, body.task_id, body.attempt, worker, status, error_class)
 
 
 def _result(time: float, sender: str, result: Result) -> LogLine:

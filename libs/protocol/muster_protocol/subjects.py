@@ -17,6 +17,7 @@ TeamName = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 
 ERRORS = "errors"
 ALL_REQUESTS = "requests.*"
+ALL_TASKS = "tasks.*"
 ALL_RESULTS = "results.*"
 ALL_LIVE = "live.results.*"
 ALL_EVENTS = "events.*"

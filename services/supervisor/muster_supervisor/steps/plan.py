@@ -21,6 +21,7 @@ from muster_supervisor.planning.briefing import NOTHING_SEEN, Seen
 from muster_supervisor.planning.planner import Planned, Unplannable, make_plan
 from muster_supervisor.spans import plan_span
 from muster_supervisor.steps.answer import refuse
+from muster_supervisor.steps.expect import with_expectations
 
 log = logging.getLogger("muster.supervisor")
 
@@ -93,6 +94,7 @@ async def _seen(owner: Owner, request: Request) -> Seen:
 
 async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
     """Write the plan: one that is too large is refused; one that cannot be stored now is kept and tried again."""
+    plan_entry = with_expectations(owner, plan_entry)
     while _is_wanted(owner):  # after an entry that came meanwhile the same plan is tried again
         try:
             if await owner.compare_and_set(plan_entry):

@@ -111,13 +111,22 @@ def _request_text(body: Taken | PlanRecorded | Reserved | Dispatched | Decision)
             warnings = "".join(f"; {warning}" for warning in body.warnings)
             return f"☰ plan    {counted(len(body.plan.tasks), 'task')} by {body.planner or 'the request'}{warnings}"
         case Reserved():
-            return f"… reserve {_names([(one.task_id, one.attempt) for one in body.attempts])}"
+            return f"… reserve {_reserved(body)}"
         case Dispatched():
             return f"→ queued  {_names([(one.task_id, one.attempt) for one in body.attempts])}"
         case Decision():
             return f"■ decided {body.decision} by {body.by}{': ' if body.reason else ''}{body.reason}"
         case _:
             assert_never(body)
+
+
+def _reserved(body: Reserved) -> str:
+    """The attempts, or what a call of the supervisor's own model may cost."""
+    if not body.purpose:
+        return _names([(one.task_id, one.attempt) for one in body.attempts])
+    tokens = [] if body.tokens is None else [f"{body.tokens:,} tokens"]
+    usd = [] if body.usd is None else [f"{body.usd:.4f} USD"]
+    return f"{body.purpose}: at most {' and '.join([*tokens, *usd])}"
 
 
 def _event(time: float, sender: str, body: Event) -> LogLine:

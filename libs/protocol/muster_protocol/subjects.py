@@ -13,6 +13,7 @@ _ID = re.compile(ID_PATTERN[1:-1])
 RequestId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 TaskId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 Tag = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
+Purpose = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_:.-]{0,200}$")]  # of a model call of the owner's
 TeamName = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 
 ERRORS = "errors"

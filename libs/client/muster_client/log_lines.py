@@ -111,7 +111,7 @@ def _request_text(body: Taken | PlanRecorded | Reserved | Dispatched | Decision)
             warnings = "".join(f"; {warning}" for warning in body.warnings)
             return f"☰ plan    {counted(len(body.plan.tasks), 'task')} by {body.planner or 'the request'}{warnings}"
         case Reserved():
-            return f"… reserve {_names([(one.task_id, one.attempt) for one in body.attempts])}"
+            return f"… reserve {_reserved(body)}"
         case Dispatched():
             return f"→ queued  {_names([(one.task_id, one.attempt) for one in body.attempts])}"
         case Decision():
@@ -120,10 +120,19 @@ def _request_text(body: Taken | PlanRecorded | Reserved | Dispatched | Decision)
             assert_never(body)
 
 
+def _reserved(body: Reserved) -> str:
+    """The attempts, or what a call of the supervisor's own model may cost."""
+    if not body.purpose:
+        return _names([(one.task_id, one.attempt) for one in body.attempts])
+    tokens = [] if body.tokens is None else [f"{body.tokens:,} tokens"]
+    usd = [] if body.usd is None else [f"{body.usd:.4f} USD"]
+    return f"{body.purpose}: at most {' and '.join([*tokens, *usd])}"
+
+
 def _event(time: float, sender: str, body: Event) -> LogLine:
     where = _name(body.task_id, body.attempt)
     worker = sender.partition("/")[2].partition("/")[0] if sender.startswith("worker/") else ""
-    status = ""
+    status = error_class = ""
     match body:
         case Started():
             text = f"→ task    {where}  started as {body.role}, delivery {body.delivery}"
@@ -134,14 +143,14 @@ def _event(time: float, sender: str, body: Event) -> LogLine:
         case Progress():
             text = f"· task    {where}  {body.text}"
         case ToolUsed():
-            status = "done" if body.error is None else "failed"
+            status, error_class = "done" if body.error is None else "failed", body.error_class or ""
             how = f"{body.tool}  {body.seconds:.2f} s" if body.error is None else f"{body.tool} failed: {body.error}"
             text = f"{'·' if body.error is None else '✗'} tool    {where}  {how}"
         case ConflictFound():
             text = f"! {where}  {body.what}: {body.first} and {body.second}: {body.why}"
         case _:
             assert_never(body)
-    return LogLine(time, sender, body.kind, text, body.task_id, body.attempt, worker, status)
+    return LogLine(time, sender, body.kind, text, body.task_id, body.attempt, worker, status, error_class)
 
 
 def _result(time: float, sender: str, result: Result) -> LogLine:

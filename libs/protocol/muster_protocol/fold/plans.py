@@ -1,9 +1,10 @@
 """What the plan means: its tasks, and what each of them waits for."""
 
+from muster_protocol.fold.budget import settle
 from muster_protocol.fold.gathering import may_lack, most_lacking
 from muster_protocol.fold.moves import Cause, move
 from muster_protocol.fold.state import Entry, RequestState, TaskState
-from muster_protocol.messages import PlanRecorded
+from muster_protocol.messages import PLAN, PlanRecorded
 from muster_protocol.plan import is_acyclic
 from muster_protocol.retry import max_attempts_of
 
@@ -15,6 +16,7 @@ def plan(state: RequestState, _: Entry, body: PlanRecorded) -> None:
     state.team = body.team
     state.request_hash = body.request_hash
     state.deadline = body.deadline if state.deadline is None else min(state.deadline, body.deadline)
+    settle(state, PLAN)
     state.usage += body.usage
     for spec in body.plan.tasks:
         missing = len(set(spec.dependencies))

@@ -11,11 +11,15 @@ from muster_protocol.messages.entry import LogEntry
 from muster_protocol.messages.request import Budget
 from muster_protocol.plan import Frozen, Plan, Retry
 from muster_protocol.sender import Origin
-from muster_protocol.subjects import Tag, TaskId, TeamName
+from muster_protocol.subjects import Purpose, Tag, TaskId, TeamName
 
 
 class Taken(LogEntry):
-    """A supervisor has taken the request, or hands it back; the entry's sequence is its term."""
+    """A supervisor has taken the request, or hands it back; the entry's sequence is its term.
+
+    `alone` is a note that takes nothing: the supervisor is about to take a request that was taken in vain before, and
+    takes no other such request meanwhile. If it dies of that, it was this request.
+    """
 
     kind: ClassVar[str] = "taken"
     free_text: ClassVar[tuple[str, ...]] = ("asked",)
@@ -28,11 +32,12 @@ class Taken(LogEntry):
     request_sequence: int  # of the message in REQUESTS that is the lease
     stored_at: float = 0.0  # when the broker stored that message; 0: not known
     handed_back: bool = False
+    alone: bool = False
     asked: str = ""  # the beginning of what was asked, for lists: the request is gone once it is answered
     asked_by: str = ""  # the sender of the request; empty when somebody published it without headers
 
     def id_for(self, origin: Origin) -> str:
-        what = f"back.{origin.term or 0}" if self.handed_back else self.kind
+        what = f"back.{origin.term or 0}" if self.handed_back else "alone" if self.alone else self.kind
         nonce = f".{origin.nonce}" if origin.nonce else ""
         return f"{origin.request_id}.{what}.{self.instance}.{self.request_sequence}.{self.delivery}{nonce}"
 
@@ -61,6 +66,7 @@ class PlanRecorded(LogEntry):
     in_flight: int = Field(ge=1)
     max_attempts: int = Field(default=3, ge=1)  # three failed attempts end a task that says nothing else
     retry: dict[Tag, Retry] = Field(default_factory=dict[Tag, Retry])  # what holds for the tasks of a tag
+    other_models: dict[Tag, str] = Field(default_factory=dict[Tag, str])  # for what a role's own model refuses
     timeout_seconds: float = Field(default=300.0, gt=0)
     budget: Budget = Budget()
     answer_schema: dict[str, Any] | None = None  # what the output of the answer is to fit
@@ -84,18 +90,36 @@ class Reservation(Frozen):
     usd: float | None = None
     role: Tag | None = None  # that was chosen of several; None: the task's own tag
     why: str | None = None
+    model: str | None = None  # another than the task's or the role's own, which refused
+
+
+PLAN, COMPOSE = "plan", "compose"  # purposes of the owner's own calls of a model
+
+
+def refining(task_id: str, attempt: int) -> str:
+    """The purpose of describing the next attempt of a task anew."""
+    return f"refine:{task_id}.{attempt}"
+
+
+def reviewing(number: int) -> str:
+    """The purpose of a look at the results after a round."""
+    return f"review:{number}"
 
 
 class Reserved(LogEntry):
-    """These attempts are about to be dispatched."""
+    """These attempts are about to be dispatched, or a model is about to be called for a purpose of the owner's."""
 
     kind: ClassVar[str] = "reserved"
     free_text: ClassVar[tuple[str, ...]] = ("attempts.why",)
 
     attempts: tuple[Reservation, ...]
+    purpose: Purpose = ""  # plan, refine:<task>.<attempt>, review:<n>, compose
+    tokens: int | None = Field(default=None, ge=0)  # the most that all calls for the purpose may cost under this term
+    usd: float | None = Field(default=None, ge=0)
 
     def id_for(self, origin: Origin) -> str:
-        return f"{origin.request_id}.{self.kind}.{origin.term}{_first_of(self.attempts)}"
+        what = f".{self.purpose}.{self.tokens}.{self.usd}" if self.purpose else _first_of(self.attempts)
+        return f"{origin.request_id}.{self.kind}.{origin.term}{what}"
 
 
 class Dispatch(Frozen):

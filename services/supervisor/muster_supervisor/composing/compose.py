@@ -13,7 +13,7 @@ from muster_agent.models.port import Ask, ComposeBrief, JudgeBrief, Model, Reduc
 from muster_agent.models.prompts.draft import Choice
 from muster_agent.models.retry import ask_with_retry
 from muster_protocol.fold import RequestState, TaskState
-from muster_protocol.messages import Selected, Usage
+from muster_protocol.messages import PlanRecorded, Selected, Usage
 from muster_supervisor.checking.findings import NOTHING_FOUND, Findings
 from muster_supervisor.composing.fit import fitted, mistakes_of
 from muster_supervisor.composing.merge import Draft, candidates, gaps, merge, output_of, parts, picked
@@ -21,6 +21,7 @@ from muster_supervisor.composing.merge import Draft, candidates, gaps, merge, ou
 CHUNK_CHARACTERS = 100_000  # what one reduce step shows the model at once
 CHUNK_OUTPUTS = 50  # more in one call, and a model forgets some
 LEAST_SHORTER = 0.9  # of the length before: a round that shortens less than that is the last
+MAX_ASKED = 2_000  # characters of what a task was asked
 MAX_REASON = 500  # characters of what a judge says
 
 
@@ -52,12 +53,21 @@ async def _united(state: RequestState, model: Model, plain: Draft, found: Mappin
     """One answer of several outputs; one that does not fit its schema goes back to the model once."""
     entry = state.plan_entry
     assert entry is not None
-    goal, texts, usage = entry.text or entry.plan.goal, _texts(found), plain.usage
+    texts, usage = _texts(found), plain.usage
+    asked = {name: _asked(task) for name, task in zip(texts, found.values(), strict=True)}
     if entry.plan.aggregation == "reduce":
-        texts, spent = await _reduced(goal, texts, model)
+        texts, spent = await _reduced(entry, texts, model)
         usage += spent
-    brief = ComposeBrief(goal, texts, entry.plan.final_instruction, gaps(state), plain.findings.contradictions)
-    brief = replace(brief, schema=entry.answer_schema)
+    brief = ComposeBrief(
+        entry.plan.goal,
+        texts,
+        entry.plan.final_instruction,
+        gaps(state),
+        plain.findings.contradictions,
+        schema=entry.answer_schema,
+        request=entry.text,
+        asked=asked,
+    )
     reply = require_complete(await ask_with_retry(model, Ask(brief)))
     usage += reply.usage
     if entry.answer_schema is not None and (mistakes := mistakes_of(reply.text, entry.answer_schema)):
@@ -72,8 +82,8 @@ async def _selected(state: RequestState, model: Model, plain: Draft) -> Draft:
     entry = state.plan_entry
     assert entry is not None
     found = candidates(state)
-    goal, texts = entry.text or entry.plan.goal, _texts(found)
-    brief = JudgeBrief(goal, texts, entry.plan.final_instruction, plain.findings.contradictions)
+    texts, plan = _texts(found), entry.plan
+    brief = JudgeBrief(plan.goal, texts, plan.final_instruction, plain.findings.contradictions, entry.text)
     reply = require_complete(await ask_with_retry(model, Ask(brief)))
     try:
         choice = Choice.model_validate_json(reply.text)
@@ -85,13 +95,13 @@ async def _selected(state: RequestState, model: Model, plain: Draft) -> Draft:
     return replace(best, usage=plain.usage + reply.usage, findings=plain.findings)
 
 
-async def _reduced(goal: str, texts: dict[str, str], model: Model) -> tuple[dict[str, str], Usage]:
+async def _reduced(entry: PlanRecorded, texts: dict[str, str], model: Model) -> tuple[dict[str, str], Usage]:
     """The texts made shorter, round by round, until one call can take them all."""
     usage, length = Usage(), _length(texts)
     while length > CHUNK_CHARACTERS or len(texts) > CHUNK_OUTPUTS:
         reduced: dict[str, str] = {}
         for number, chunk in enumerate(_chunks(texts), 1):
-            reply = require_complete(await ask_with_retry(model, Ask(ReduceBrief(goal, chunk))))
+            reply = require_complete(await ask_with_retry(model, Ask(ReduceBrief(entry.plan.goal, chunk, entry.text))))
             usage += reply.usage
             reduced[f"part-{number}"] = reply.text
         before, length, texts = length, _length(reduced), reduced
@@ -106,6 +116,13 @@ def _texts(found: Mapping[str, TaskState]) -> dict[str, str]:
     for task_id, task in found.items():
         texts[task.spec.name if task.spec.name not in texts else task_id] = as_text(output_of(task))
     return texts
+
+
+def _asked(task: TaskState) -> str:
+    """What a task was asked, and who did it."""
+    who = f"done by {task.result.role}: " if task.result is not None and task.result.role else ""
+    text = task.description
+    return who + (text if len(text) <= MAX_ASKED else f"{text[: MAX_ASKED - 1]}…")
 
 
 def _chunks(texts: Mapping[str, str]) -> list[dict[str, str]]:

@@ -6,53 +6,59 @@
 import asyncio
 import logging
 from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import UTC, datetime
 
-from muster_agent.team.schema import Team
+from muster_agent.team.schema import ModelRole, Team
+from muster_bus.buckets.workers import live_workers
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
-from muster_protocol.errors import Invalid, MusterError, Retryable
-from muster_protocol.messages import PlanRecorded, Request, Usage
+from muster_protocol.errors import Invalid, MusterError, Retryable, Terminal
+from muster_protocol.messages import PLAN, PlanRecorded, Request, Usage
 from muster_protocol.plan import TABLE, Plan, Retry
 from muster_supervisor.owner import Owner
+from muster_supervisor.planning.briefing import NOTHING_SEEN, Seen
 from muster_supervisor.planning.planner import Planned, Unplannable, make_plan
 from muster_supervisor.spans import plan_span
+from muster_supervisor.spending import paying
 from muster_supervisor.steps.answer import refuse
+from muster_supervisor.steps.expect import with_expectations
 
 log = logging.getLogger("muster.supervisor")
 
 MAX_GROUPS, MAX_SAME = 20, 8  # of tasks that are the same work: more of them tell nothing new
+REGISTRY_SECONDS = 1.0  # for the cards of the workers; without them a plan is made all the same
 RETRY_SECONDS = 1.0  # before a plan is asked for or stored again
 
 
 async def plan(owner: Owner) -> None:
     """Make the plan and record it, unless the log has one by then."""
-    request, team, model = owner.request, owner.resources.team, owner.resources.model
+    request, team, model = owner.request, owner.resources.team, paying(owner, PLAN)
     if request is None:
         await refuse(owner, "its message is gone and it has no plan yet; ask again under another id", "lost")
         return
     try:
         with plan_span(owner) as span:
             async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):
-                made = await make_plan(request, team, model)
+                made = await make_plan(request, team, model, await _seen(owner, request))
             if span is not None:
                 span.set_attribute(names.TASKS, len(made.plan.tasks))
     except (TimeoutError, Retryable) as error:
         await _pause(owner, "planning is tried again", error)
         return
     except MusterError as error:
-        owner.spent += error.usage if isinstance(error, Unplannable) else Usage()
+        owner.spent += model.usage if isinstance(error, Unplannable | Terminal) else Usage()
         await refuse(owner, str(error), error_type(error))
         return
     except Exception as error:
         log.exception("… request %s: planning failed", owner.request_id)
         await refuse(owner, f"no plan could be made: {error!r}", error_type(error))
         return
-    await _record(owner, _plan_entry(owner, request, made))
+    await _record(owner, _entry(owner, request, made))
 
 
-def _plan_entry(owner: Owner, request: Request, made: Planned) -> PlanRecorded:
-    """What is written: the plan, and what holds for all of its tasks."""
+def _entry(owner: Owner, request: Request, made: Planned) -> PlanRecorded:
+    """The plan with what request and team say about it."""
     team = owner.resources.team
     return PlanRecorded(
         plan=made.plan,
@@ -63,6 +69,7 @@ def _plan_entry(owner: Owner, request: Request, made: Planned) -> PlanRecorded:
         in_flight=min(request.in_flight or team.limits.in_flight, team.limits.in_flight),
         max_attempts=team.limits.max_attempts,
         retry=_retries(made.plan, team),
+        other_models=_other_models(made.plan, team),
         timeout_seconds=team.limits.task_timeout_seconds,
         budget=request.budget,
         answer_schema=request.answer_schema,
@@ -73,17 +80,37 @@ def _plan_entry(owner: Owner, request: Request, made: Planned) -> PlanRecorded:
     )
 
 
+async def _seen(owner: Owner, request: Request) -> Seen:
+    """What a planner is shown; a plan that was given needs nothing of it."""
+    if request.text is None:
+        return NOTHING_SEEN
+    try:
+        async with asyncio.timeout(REGISTRY_SECONDS):
+            workers = tuple(await live_workers(owner.bus))
+    except (TimeoutError, MusterError) as error:
+        log.debug("… request %s: planned without the registry: %s", owner.request_id, error)
+        workers = ()
+    today = datetime.fromtimestamp(owner.now(), UTC).strftime("%A, %d %B %Y")
+    return Seen(workers, owner.seconds_left(), today)
+
+
 async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
     """Write the plan: one that is too large is refused; one that cannot be stored now is kept and tried again."""
+    plan_entry = with_expectations(owner, plan_entry)
     while _is_wanted(owner):  # after an entry that came meanwhile the same plan is tried again
         try:
-            if await owner.compare_and_set(plan_entry):
+            if await owner.compare_and_set(_with_usage(owner, plan_entry)):
                 log.info("☰ plan    %s  %s", owner.request_id, counted(len(plan_entry.plan.tasks), "task"))
         except Retryable as error:
             await _pause(owner, "the plan is not stored yet", error)
         except Invalid as error:
-            owner.spent += plan_entry.usage
+            owner.spent += paying(owner, PLAN).usage
             await refuse(owner, f"the plan cannot be stored: {error}", "invalid")
+
+
+def _with_usage(owner: Owner, plan_entry: PlanRecorded) -> PlanRecorded:
+    """What all tries did cost, also those that came to nothing."""
+    return plan_entry.model_copy(update={"usage": paying(owner, PLAN).usage})
 
 
 def _listed(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
@@ -97,6 +124,14 @@ def _retries(plan: Plan, team: Team) -> dict[str, Retry]:
     tags = {tag: None for tags in named for tag in tags if tag is not None}  # in the order of the plan
     said = {tag: team.retry_of(tag) for tag in tags}
     return {tag: retry for tag, retry in said.items() if retry != TABLE}
+
+
+def _other_models(plan: Plan, team: Team) -> dict[str, str]:
+    """The second model of each tag of the plan, where the role that has it lists one."""
+    models = {role.name: role.other_model for role in team.roles if isinstance(role, ModelRole) and role.other_model}
+    tags = {tag for task in plan.tasks for tag in (task.tag, *task.roles)} if models else set[str | None]()
+    having = {tag: team.roles_matching((tag,)) for tag in sorted(filter(None, tags))}
+    return {tag: models[roles[0].name] for tag, roles in having.items() if roles and roles[0].name in models}
 
 
 def _is_wanted(owner: Owner) -> bool:

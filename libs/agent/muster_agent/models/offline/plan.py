@@ -108,6 +108,8 @@ def _expert(text: str, stages: list[Stage]) -> Stage | None:
     """The one role that can do all of it: it knows most about the words, and what it makes is what was asked for."""
     if len(stages) == 1:
         return stages[0]
+    if any(stage.role.is_function for stage in stages):
+        return None  # it reads no words: what is asked of its team goes through it
     scores = fits(text, [stage.role for stage in stages])
     found = max(stages, key=lambda stage: scores[stage.role.name])
     return found if scores[found.role.name] > 0 and found.kind not in ("write", "check") else None

@@ -73,7 +73,7 @@ def owner_of(
 ) -> Owner:
     """Who holds a delivery of the request `r1`, which has a minute."""
     team = load_team(muster.folder / "team.yaml")
-    resources = Resources(bus, team, model or Scripted([]), asyncio.Semaphore(1), ack_wait)
+    resources = Resources(bus, team, model or Scripted([]), asyncio.Semaphore(1), ack_wait, 86400.0)
     return Owner(
         resources,
         "r1",

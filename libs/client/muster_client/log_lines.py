@@ -20,6 +20,7 @@ from muster_protocol.messages import (
     LogBody,
     PlanRecorded,
     Progress,
+    Question,
     Refused,
     Reserved,
     Result,
@@ -28,6 +29,7 @@ from muster_protocol.messages import (
     Taken,
     ToolUsed,
 )
+from muster_protocol.questions import words_of
 from muster_protocol.sender import worker_name
 from muster_protocol.status import failure_text
 from muster_protocol.status_words import ResultStatus
@@ -81,7 +83,9 @@ def line_of(time: float, sender: str, body: LogBody | Event | ErrorReport) -> Lo
             return LogLine(time, sender, body.kind, again, body.task_id, body.attempt)
         case ErrorReport():
             return LogLine(time, sender, body.kind, f"✗ refused {body.subject} #{body.sequence}: {body.reason}")
-        case Taken() | PlanRecorded() | Reserved() | Dispatched() | Decision():
+        case Question() | Decision():
+            return LogLine(time, sender, body.kind, _people_text(body))
+        case Taken() | PlanRecorded() | Reserved() | Dispatched():
             return LogLine(time, sender, body.kind, _request_text(body))
         case _:
             return _event(time, sender, body)
@@ -101,7 +105,7 @@ def in_order(lines: Sequence[LogLine]) -> list[LogLine]:
     return sorted(lines, key=lambda line: (began.get(id(line), line.time), id(line) not in began))
 
 
-def _request_text(body: Taken | PlanRecorded | Reserved | Dispatched | Decision) -> str:
+def _request_text(body: Taken | PlanRecorded | Reserved | Dispatched) -> str:
     match body:
         case Taken(handed_back=True):
             return f"← request handed back by supervisor-{body.instance}"
@@ -114,10 +118,14 @@ def _request_text(body: Taken | PlanRecorded | Reserved | Dispatched | Decision)
             return f"… reserve {_names([(one.task_id, one.attempt) for one in body.attempts])}"
         case Dispatched():
             return f"→ queued  {_names([(one.task_id, one.attempt) for one in body.attempts])}"
-        case Decision():
-            return f"■ decided {body.decision} by {body.by}{': ' if body.reason else ''}{body.reason}"
         case _:
             assert_never(body)
+
+
+def _people_text(body: Question | Decision) -> str:
+    if isinstance(body, Question):
+        return f"? asked   {body.text} {'|'.join(body.choices)}".rstrip()
+    return f"■ decided {words_of(body)}"
 
 
 def _event(time: float, sender: str, body: Event) -> LogLine:

@@ -2,7 +2,7 @@
 
 Each entry names the one before it on its subject, so a summary knows when it has missed something; then its log is
 noted as unread, to be read on. So nothing here depends on having been up. What a summary says comes from
-  headers             kind, sender and term of every entry; task, attempt, status and cost of results; the answer's
+  headers             kind, sender and term of every entry; what people are asked and decide; task, attempt, status and cost of results; the answer's
                       status and seconds
   bodies              team, owner and what was asked (`taken`), and which attempts there are (`reserved`)
   the fold            the tasks of a request that is too large to be followed: see MAX_TASKS
@@ -20,7 +20,7 @@ from muster_coordinator.task_counts import NO_TASKS, TaskCounts, TaskTally, coun
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState
-from muster_protocol.messages import Answer, Decision, Message, PlanRecorded, Reserved, Result, Taken
+from muster_protocol.messages import Answer, Decision, Message, PlanRecorded, Question, Reserved, Result, Taken
 from muster_protocol.status_words import ENDED, RequestStatus, open_status
 from muster_protocol.subjects import is_id
 
@@ -30,7 +30,9 @@ MAX_OPEN = 10_000
 MAX_ENDED = 1_000
 MAX_STRAYS = 10_000
 MAX_TASKS = 200_000  # of all open requests, about thirty megabytes; beyond it the largest is counted from its log
-READ_KINDS = frozenset({Taken.kind, Reserved.kind})  # their bodies are read, of all others only headers
+READ_KINDS = frozenset(
+    {Taken.kind, Reserved.kind, Question.kind, Decision.kind}
+)  # their bodies are read, of all others only headers
 
 
 _SMALL = {str(small): small for small in range(100)}  # attempts, deliveries and costs are mostly these
@@ -45,6 +47,7 @@ class Summary:
     ended: RequestStatus | None = None
     has_plan: bool = False
     is_cancelled: bool = False
+    questions: dict[str, bool] = field(default_factory=dict[str, bool])  # that are open, and which is about the plan
     asked: str = ""  # the beginning of it
     asked_by: str = ""  # the sender of the request; empty when nobody said
     asked_at: float = 0.0  # broker time; 0: not known yet
@@ -63,7 +66,12 @@ class Summary:
         """By headers: that no task is left to wait for is seen by whoever folds the log, as `queries` does."""
         if self.ended is not None:
             return self.ended
-        return open_status(has_owner=bool(self.owner), has_plan=self.has_plan, is_ending=self.is_cancelled)
+        return open_status(
+            has_owner=bool(self.owner),
+            has_plan=self.has_plan,
+            is_ending=self.is_cancelled,
+            is_asking=any(self.questions.values()),
+        )
 
     def counts(self) -> TaskCounts:
         return self.last_counts if self.tally is None else self.tally.counts()
@@ -184,7 +192,9 @@ class Overview:
         elif kind == PlanRecorded.kind:
             summary.has_plan = True
         elif kind == Decision.kind:
-            summary.is_cancelled = True  # there is no other decision
+            _decide(summary, headers)
+        elif kind == Question.kind:
+            summary.questions.setdefault(headers.get(h.QUESTION, ""), h.APPROVAL in headers)
         elif kind == Reserved.kind:
             self._reserve(summary, body)
         elif kind == Answer.kind:
@@ -256,6 +266,16 @@ def _take(summary: Summary, term: int, body: bytes) -> None:
     summary.owner = taken.instance
     if not summary.asked_at:
         summary.asked, summary.asked_by, summary.asked_at = taken.asked, taken.asked_by, taken.stored_at
+
+
+def _decide(summary: Summary, headers: Mapping[str, str]) -> None:
+    """Owners check a reply before they write it; so the first one to an open question counts."""
+    decision = headers.get(h.DECISION, "cancel")  # the only one that an older version wrote
+    if decision == "cancel":
+        summary.is_cancelled = True
+    elif decision in ("reply", "default"):
+        is_about_plan = summary.questions.pop(headers.get(h.QUESTION, ""), False)
+        summary.is_cancelled |= is_about_plan and h.REJECTED in headers
 
 
 def _count_result(summary: Summary, headers: Mapping[str, str], *, is_owner: bool) -> bool:

@@ -42,6 +42,7 @@ class Resources:
     model: Model
     model_slots: asyncio.Semaphore  # held while planning, refining or composing, never while waiting
     lease_seconds: float
+    longest_deadline: float  # with what waiting for people may add: half the age of the logs
 
 
 class Owner:

@@ -12,13 +12,16 @@ their cost.
 ENTRIES: what an entry that counts does to the request.
   taken       begins a term, or ends it (handed back); the first one says whose body counts, and the deadline runs
               from the first copy of it that any of them names
-  plan        the first valid one is the plan; its tasks without dependencies become ready
+  plan        the first valid one is the plan; its tasks without dependencies become ready, once it is approved if it
+              has to be
   reserved    begins attempts, each once: of a task that may be dispatched, with the next number
   dispatched  notes where the messages of attempts are stored
   result      the first of an attempt counts, and a worker's first success of the task whichever attempt it is of
               (counting.py); any other adds its cost alone, and so does that of a worker that was stopped (cancelled)
   revision    the first for the next attempt of a task that awaits its retry
-  decision    what a person said; a cancel ends the request
+  question    the first with an id opens it; while one is open the deadline moves (people.py)
+  decision    what a person said: a cancel ends the request, the first reply to a question counts, or its default;
+              a plan that waits for approval is carried out, replaced or given up
   answer      the first one counts and ends the log
 
 TRANSITIONS (moves.py): how a task moves. A cause that a task's phase does not know changes nothing, so an entry that
@@ -36,6 +39,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from muster_protocol.fold.moves import Cause, move
+from muster_protocol.fold.people import ask, decide
 from muster_protocol.fold.plans import plan
 from muster_protocol.fold.results import take_result
 from muster_protocol.fold.state import Attempt, Entry, RequestState
@@ -47,6 +51,7 @@ from muster_protocol.messages import (
     Dispatched,
     LogBody,
     PlanRecorded,
+    Question,
     Reserved,
     Result,
     Revision,
@@ -113,11 +118,6 @@ def _revision(state: RequestState, _: Entry, body: Revision) -> None:
     heapq.heappush(state.timers, (body.not_before, body.task_id, body.attempt))
 
 
-def _decision(state: RequestState, _: Entry, body: Decision) -> None:
-    state.controls_seen = max(state.controls_seen, body.control_sequence)
-    state.cancelled = state.cancelled or body
-
-
 def _answer(state: RequestState, entry: Entry, body: Answer) -> None:
     state.answer, state.answered_at = body, entry.time
 
@@ -129,6 +129,7 @@ ENTRIES: dict[type[LogBody], Callable[[RequestState, Entry, Any], None]] = {  # 
     Dispatched: _dispatched,
     Result: take_result,
     Revision: _revision,
-    Decision: _decision,
+    Question: ask,
+    Decision: decide,
     Answer: _answer,
 }

@@ -5,6 +5,7 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 from muster_agent.team.schema import Team
@@ -13,7 +14,7 @@ from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
 from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages import PlanRecorded, Request, Usage
-from muster_protocol.plan import TABLE, Plan, Retry
+from muster_protocol.plan import TABLE, Retry
 from muster_supervisor.owner import Owner
 from muster_supervisor.planning.planner import Unplannable, make_plan
 from muster_supervisor.spans import plan_span
@@ -48,6 +49,7 @@ async def plan(owner: Owner) -> None:
         log.exception("… request %s: planning failed", owner.request_id)
         await refuse(owner, f"no plan could be made: {error!r}", error_type(error))
         return
+    approve = team.supervisor.approve if request.approve is None else request.approve
     plan_entry = PlanRecorded(
         plan=planned,
         text=request.text or planned.goal,
@@ -56,9 +58,11 @@ async def plan(owner: Owner) -> None:
         deadline=owner.deadline,
         in_flight=min(request.in_flight or team.limits.in_flight, team.limits.in_flight),
         max_attempts=team.limits.max_attempts,
-        retry=_retries(planned, team),
+        retry=_retries(team.tags if approve else [task.tag for task in planned.tasks], team),
         timeout_seconds=team.limits.task_timeout_seconds,
         budget=request.budget,
+        approve=approve,
+        person_seconds=_person_seconds(owner, request),
         planner=model.name if request.text else "given",
         warnings=warnings,
         same_work=_listed(same_work),
@@ -85,11 +89,18 @@ def _listed(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     return tuple(group[:MAX_SAME] for group in groups[:MAX_GROUPS])
 
 
-def _retries(plan: Plan, team: Team) -> dict[str, Retry]:
-    """What the team says about the retries of each tag of the plan, where it says something."""
-    tags = {task.tag: None for task in plan.tasks if task.tag is not None}  # in the order of the plan
-    said = {tag: team.retry_of(tag) for tag in tags}
+def _retries(tags: Iterable[str | None], team: Team) -> dict[str, Retry]:
+    """What the team says about the retries of each tag, where it says something; an edited plan may have any."""
+    said = {tag: team.retry_of(tag) for tag in dict.fromkeys(tags) if tag is not None}  # in the order of the plan
     return {tag: retry for tag, retry in said.items() if retry != TABLE}
+
+
+def _person_seconds(owner: Owner, request: Request) -> float:
+    """How much waiting for people may add to the deadline: the log must outlive both. 0: the clock runs on."""
+    limits = owner.resources.team.limits
+    is_paused = limits.pause_for_people if request.pause_for_people is None else request.pause_for_people
+    seconds = request.deadline_seconds or limits.deadline_seconds
+    return max(0.0, min(limits.person_seconds, owner.resources.longest_deadline - seconds)) if is_paused else 0.0
 
 
 def _is_wanted(owner: Owner) -> bool:

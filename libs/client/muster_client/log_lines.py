@@ -83,9 +83,7 @@ def line_of(time: float, sender: str, body: LogBody | Event | ErrorReport) -> Lo
             return LogLine(time, sender, body.kind, again, body.task_id, body.attempt)
         case ErrorReport():
             return LogLine(time, sender, body.kind, f"✗ refused {body.subject} #{body.sequence}: {body.reason}")
-        case Question() | Decision():
-            return LogLine(time, sender, body.kind, _people_text(body))
-        case Taken() | PlanRecorded() | Reserved() | Dispatched():
+        case Taken() | PlanRecorded() | Question() | Reserved() | Dispatched() | Decision():
             return LogLine(time, sender, body.kind, _request_text(body))
         case _:
             return _event(time, sender, body)
@@ -105,7 +103,7 @@ def in_order(lines: Sequence[LogLine]) -> list[LogLine]:
     return sorted(lines, key=lambda line: (began.get(id(line), line.time), id(line) not in began))
 
 
-def _request_text(body: Taken | PlanRecorded | Reserved | Dispatched) -> str:
+def _request_text(body: Taken | PlanRecorded | Question | Reserved | Dispatched | Decision) -> str:
     match body:
         case Taken(handed_back=True):
             return f"← request handed back by supervisor-{body.instance}"
@@ -114,10 +112,11 @@ def _request_text(body: Taken | PlanRecorded | Reserved | Dispatched) -> str:
         case PlanRecorded():
             warnings = "".join(f"; {warning}" for warning in body.warnings)
             return f"☰ plan    {counted(len(body.plan.tasks), 'task')} by {body.planner or 'the request'}{warnings}"
-        case Reserved():
-            return f"… reserve {_names([(one.task_id, one.attempt) for one in body.attempts])}"
-        case Dispatched():
-            return f"→ queued  {_names([(one.task_id, one.attempt) for one in body.attempts])}"
+        case Reserved() | Dispatched():
+            what = "… reserve" if isinstance(body, Reserved) else "→ queued "
+            return f"{what} {_names([(one.task_id, one.attempt) for one in body.attempts])}"
+        case Question() | Decision():
+            return _people_text(body)
         case _:
             assert_never(body)
 

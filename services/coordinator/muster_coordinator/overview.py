@@ -2,8 +2,8 @@
 
 Each entry names the one before it on its subject, so a summary knows when it has missed something; then its log is
 noted as unread, to be read on. So nothing here depends on having been up. What a summary says comes from
-  headers             kind, sender and term of every entry; what people are asked and decide; task, attempt, status and cost of results; the answer's
-                      status and seconds
+  headers             kind, sender and term of every entry; task, attempt, status and cost of results; what people
+                      are asked and decide; the answer's status and seconds
   bodies              team, owner and what was asked (`taken`), and which attempts there are (`reserved`)
   the fold            the tasks of a request that is too large to be followed: see MAX_TASKS
 `task_counts` says how tasks are counted. `tokens` and `usd` are those of every result, also of a second one or one
@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from muster_coordinator.header_numbers import number, real
 from muster_coordinator.task_counts import NO_TASKS, TaskCounts, TaskTally, counts_of
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
@@ -33,9 +34,6 @@ MAX_TASKS = 200_000  # of all open requests, about thirty megabytes; beyond it t
 READ_KINDS = frozenset(
     {Taken.kind, Reserved.kind, Question.kind, Decision.kind}
 )  # their bodies are read, of all others only headers
-
-
-_SMALL = {str(small): small for small in range(100)}  # attempts, deliveries and costs are mostly these
 
 
 @dataclass(slots=True)
@@ -270,7 +268,7 @@ def _take(summary: Summary, term: int, body: bytes) -> None:
 
 def _decide(summary: Summary, headers: Mapping[str, str]) -> None:
     """Owners check a reply before they write it; so the first one to an open question counts."""
-    decision = headers.get(h.DECISION, "cancel")  # the only one that an older version wrote
+    decision = headers.get(h.DECISION, "cancel")
     if decision == "cancel":
         summary.is_cancelled = True
     elif decision in ("reply", "default"):
@@ -291,22 +289,3 @@ def _count_result(summary: Summary, headers: Mapping[str, str], *, is_owner: boo
 
 def _ended(status: str) -> RequestStatus:
     return RequestStatus(status) if status in set(ENDED) else RequestStatus.DONE
-
-
-def number(text: str) -> int:
-    """A header's number; whatever is none counts nothing."""
-    small = _SMALL.get(text)
-    if small is not None:
-        return small
-    return int(text) if len(text) < 19 and text.isascii() and text.isdigit() else 0
-
-
-def real(text: str) -> float:
-    """A header's finite number; whatever is none counts nothing."""
-    if text == "0":
-        return 0.0
-    try:
-        value = float(text)
-    except ValueError:
-        return 0.0
-    return value if math.isfinite(value) else 0.0

@@ -3,7 +3,7 @@
 import hashlib
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import StringConstraints
 
 from muster_protocol import headers as h
 from muster_protocol.messages.base import Output
@@ -14,7 +14,7 @@ from muster_protocol.subjects import TaskId
 
 APPROVAL = "plan"  # the cause of the question whether a plan is carried out
 APPROVE, EDIT, REJECT = "approve", "edit", "reject"
-QuestionId = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+QuestionId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 ANYBODY = "anybody who may write on control"
 PERSON_SECONDS = 24 * 3600.0  # what waiting for people adds to a deadline at most, where nobody says another number
 
@@ -78,8 +78,8 @@ class Decision(LogEntry):
         return f"{origin.request_id}.{self.kind}.{origin.term}.{self.control_sequence}{of}"
 
     def summary_headers(self) -> dict[str, str]:
-        """What kind of decision it is, and of a reply that counts the question; `rejected` if its choice is that."""
-        headers = {h.DECISION: self.decision}
+        """Which decision it is, if no cancel; of a reply that counts the question, and `rejected` if it says no."""
+        headers = {} if self.decision == "cancel" else {h.DECISION: self.decision}
         if self.decision in ("reply", "default"):
             headers |= {h.QUESTION: self.question, **({h.REJECTED: "1"} if self.choice == REJECT else {})}
         return headers

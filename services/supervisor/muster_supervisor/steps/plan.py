@@ -16,7 +16,7 @@ from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages import PlanRecorded, Request, Usage
 from muster_protocol.plan import TABLE, Retry
 from muster_supervisor.owner import Owner
-from muster_supervisor.planning.planner import Unplannable, make_plan
+from muster_supervisor.planning.planner import Planned, Unplannable, make_plan
 from muster_supervisor.spans import plan_span
 from muster_supervisor.steps.answer import refuse
 
@@ -35,9 +35,9 @@ async def plan(owner: Owner) -> None:
     try:
         with plan_span(owner) as span:
             async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):
-                planned, usage, warnings, same_work = await make_plan(request, team, model)
+                planned = await make_plan(request, team, model)
             if span is not None:
-                span.set_attribute(names.TASKS, len(planned.tasks))
+                span.set_attribute(names.TASKS, len(planned.plan.tasks))
     except (TimeoutError, Retryable) as error:
         await _pause(owner, "planning is tried again", error)
         return
@@ -49,26 +49,31 @@ async def plan(owner: Owner) -> None:
         log.exception("… request %s: planning failed", owner.request_id)
         await refuse(owner, f"no plan could be made: {error!r}", error_type(error))
         return
+    await _record(owner, _entry_of(owner, request, planned))
+
+
+def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
+    """The plan as it stands in the log, with what holds for the request."""
+    team, plan, limits = owner.resources.team, planned.plan, owner.resources.team.limits
     approve = team.supervisor.approve if request.approve is None else request.approve
-    plan_entry = PlanRecorded(
-        plan=planned,
-        text=request.text or planned.goal,
+    return PlanRecorded(
+        plan=plan,
+        text=request.text or plan.goal,
         team=team.team,
         request_hash=owner.request_hash,
         deadline=owner.deadline,
-        in_flight=min(request.in_flight or team.limits.in_flight, team.limits.in_flight),
-        max_attempts=team.limits.max_attempts,
-        retry=_retries(team.tags if approve else [task.tag for task in planned.tasks], team),
-        timeout_seconds=team.limits.task_timeout_seconds,
+        in_flight=min(request.in_flight or limits.in_flight, limits.in_flight),
+        max_attempts=limits.max_attempts,
+        retry=_retries(team.tags if approve else [task.tag for task in plan.tasks], team),
+        timeout_seconds=limits.task_timeout_seconds,
         budget=request.budget,
         approve=approve,
         person_seconds=_person_seconds(owner, request),
-        planner=model.name if request.text else "given",
-        warnings=warnings,
-        same_work=_listed(same_work),
-        usage=usage,
+        planner=owner.resources.model.name if request.text else "given",
+        warnings=planned.warnings,
+        same_work=_listed(planned.same_work),
+        usage=planned.usage,
     )
-    await _record(owner, plan_entry)
 
 
 async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:

@@ -55,6 +55,8 @@ class RequestFields(TypedDict, total=False):
     deadline_seconds: float | None
     in_flight: int | None
     budget: Budget | dict[str, Any] | None
+    approve: bool | None
+    pause_for_people: bool | None
     num_tasks: int | None
     metadata: dict[str, Any] | None
 

@@ -29,7 +29,7 @@ async def test_a_plan_waits_for_approval_while_its_supervisor_is_killed_and_the_
     assert state.is_held
     assert not any(task.attempts for task in state.tasks.values())
 
-    await muster.kill("s1")
+    muster.kill("s1")
     await asyncio.gather(reply(muster, request, APPROVE), reply(muster, request, REJECT, reason="late"))
     await muster.start("supervisor", "s2")
 

@@ -14,7 +14,7 @@ from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
 from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages import PlanRecorded, Request, Usage
-from muster_protocol.plan import TABLE, Retry
+from muster_protocol.plan import TABLE, Plan, Retry
 from muster_supervisor.owner import Owner
 from muster_supervisor.planning.planner import Planned, Unplannable, make_plan
 from muster_supervisor.spans import plan_span
@@ -64,7 +64,7 @@ def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
         deadline=owner.deadline,
         in_flight=min(request.in_flight or limits.in_flight, limits.in_flight),
         max_attempts=limits.max_attempts,
-        retry=_retries(team.tags if approve else [task.tag for task in plan.tasks], team),
+        retry=_retries(team.tags if approve else _tags(plan), team),
         timeout_seconds=limits.task_timeout_seconds,
         budget=request.budget,
         approve=approve,
@@ -92,6 +92,10 @@ async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
 def _listed(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     """What a person can look through."""
     return tuple(group[:MAX_SAME] for group in groups[:MAX_GROUPS])
+
+
+def _tags(plan: Plan) -> list[str | None]:
+    return [tag for task in plan.tasks for tag in (task.tag, *task.roles)]
 
 
 def _retries(tags: Iterable[str | None], team: Team) -> dict[str, Retry]:

@@ -24,6 +24,7 @@ def add_commands(add_parser: AddParser) -> None:
         command.add_argument("--budget-usd", type=_usd, metavar="USD", help="the most money it may cost")
         command.add_argument("--in-flight", type=count, metavar="N", help="the most tasks that run at once")
         command.add_argument("--num-tasks", type=count, metavar="N", help="how many tasks the plan shall have, about")
+        command.add_argument("--approve", action="store_true", help="a person is to approve the plan first")
         command.add_argument("--team", metavar="NAME", help="default: MUSTER_TEAM, else the team that is up here")
         command.add_argument("--detach", action="store_true", help="print the request's id and do not wait")
         add_json(command)

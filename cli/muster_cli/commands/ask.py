@@ -35,6 +35,8 @@ def with_options(given: Namespace, fields: dict[str, Any]) -> dict[str, Any]:
     """The fields of a request, with those that options set; an option wins over what a file says."""
     set_here = {"deadline_seconds": given.deadline, "in_flight": given.in_flight, "num_tasks": given.num_tasks}
     fields = {**fields, **{name: value for name, value in set_here.items() if value is not None}}
+    if given.approve:
+        fields["approve"] = True
     limits = {"tokens": given.budget_tokens, "usd": given.budget_usd}
     limits = {name: limit for name, limit in limits.items() if limit is not None}
     budget = fields.get("budget", {})

@@ -14,16 +14,16 @@ from muster_protocol.fields import check_spelling
 
 async def submit(given: Namespace, settings: Settings) -> int:
     if given.plan is not None:
-        fields = {"plan": _read_json(given.plan, "--plan")}
+        fields = {"plan": read_json(given.plan, "--plan")}
     elif given.map is not None:
-        fields = {"map": _read_json(given.map, "--map")}
+        fields = {"map": read_json(given.map, "--map")}
     else:
-        fields = _read_json(given.request, "--request")
+        fields = read_json(given.request, "--request")
     check_spelling(fields)
     return await send_and_follow(given, settings, fields)
 
 
-def _read_json(name: str, option: str) -> dict[str, Any]:
+def read_json(name: str, option: str) -> dict[str, Any]:
     """A JSON object from a file or from standard input."""
     try:
         text = read_standard_input() if name == "-" else Path(name).read_text(encoding="utf-8")

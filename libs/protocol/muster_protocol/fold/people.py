@@ -11,6 +11,7 @@ from muster_protocol.messages import Decision, Question
 from muster_protocol.messages.people import APPROVAL, APPROVE, EDIT
 from muster_protocol.plan import is_acyclic
 
+MAX_REFUSALS = 5  # replies that are remembered for whoever sent them
 MAX_NOTES = 20  # that are remembered; of more the last ones
 
 
@@ -34,6 +35,7 @@ def decide(state: RequestState, entry: Entry, body: Decision) -> None:
             _settle(state, entry, body)
         case "refused":
             state.refused_replies += 1
+            state.refusals = (*state.refusals, body)[-MAX_REFUSALS:]
 
 
 def why_cancelled(decision: Decision) -> str:

@@ -201,6 +201,7 @@ class RequestState:
     questions: dict[str, Asked] = field(default_factory=dict[str, Asked])
     open_questions: dict[str, None] = field(default_factory=dict[str, None])
     refused_replies: int = 0
+    refusals: tuple[Decision, ...] = ()  # the last few
     notes: tuple[Decision, ...] = ()  # of people, the last few
     answer: Answer | None = None
     answered_at: float = 0.0

@@ -35,8 +35,6 @@ def with_options(given: Namespace, fields: dict[str, Any]) -> dict[str, Any]:
     """The fields of a request, with those that options set; an option wins over what a file says."""
     set_here = {"deadline_seconds": given.deadline, "in_flight": given.in_flight, "num_tasks": given.num_tasks}
     fields = {**fields, **{name: value for name, value in set_here.items() if value is not None}}
-    if given.approve:
-        fields["approve"] = True
     limits = {"tokens": given.budget_tokens, "usd": given.budget_usd}
     limits = {name: limit for name, limit in limits.items() if limit is not None}
     budget = fields.get("budget", {})
@@ -47,6 +45,7 @@ def with_options(given: Namespace, fields: dict[str, Any]) -> dict[str, Any]:
 
 async def send_and_follow(given: Namespace, settings: Settings, fields: dict[str, Any]) -> int:
     """Send a request of these fields and of the common arguments; returns the exit code of its answer."""
+    fields = {**fields, "approve": True} if given.approve else fields
     request = Request.read(json.dumps(with_options(given, fields)).encode())
     async with await connect(settings, given.team, is_traced=True) as client:
         client.usual_deadline_seconds = usual_deadline(settings, client.team)

@@ -6,8 +6,8 @@ from typing import Any
 
 from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
-from muster_cli.commands.submit import read_json
 from muster_cli.connect import connect
+from muster_cli.json_file import read_plan
 from muster_cli.view.console import say, say_json
 from muster_cli.view.requests import check_provisioned, known_view
 from muster_client.replies import question_for
@@ -17,7 +17,7 @@ from muster_protocol.questions import decision_as_json, words_of
 
 
 async def reply(given: Namespace, settings: Settings) -> int:
-    plan = None if given.plan is None else read_json(given.plan, "--plan")
+    plan = None if given.plan is None else read_plan(given.plan)
     if plan is not None:
         check_spelling(plan, Plan, "plan")
     async with await connect(settings) as client:

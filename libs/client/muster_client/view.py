@@ -101,9 +101,9 @@ async def seen_with(bus: Bus, state: RequestState, seen: Seen, signs: Signs) -> 
     tags = {tag for card in signs.cards.values() for tag in card.tags}
     for task in state.tasks.values() if seen.started else ():
         worker = seen.started.get(state.attempt_id(task.spec.id, len(task.attempts)))
-        if task.phase is TaskPhase.RESERVED and worker is not None and worker not in signs.cards and task.tag:
+        if task.phase is TaskPhase.RESERVED and worker is not None and worker not in signs.cards and task.queue:
             with suppress(MusterError):  # then the sentence does not say how long
-                wait = await ack_wait_of(bus, task_queue([task.tag]), LOOK_UP_SECONDS)
+                wait = await ack_wait_of(bus, task_queue([task.queue]), LOOK_UP_SECONDS)
                 signs = replace(signs, ack_wait_seconds=wait)
             break
     return replace(seen, live_tags=tags, signs=signs)

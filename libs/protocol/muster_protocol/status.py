@@ -127,8 +127,8 @@ def is_own_code(path: str) -> bool:
 def unserved_tag(task: TaskState, live_tags: Collection[str]) -> str | None:
     """The tag of a task that nobody serves, if there is one."""
     spec = task.spec
-    if task.phase is TaskPhase.RESERVED and task.tag:
-        return None if task.tag in live_tags else task.tag
+    if spec.worker is not None or (task.phase is TaskPhase.RESERVED and task.queue):
+        return None if task.queue in live_tags else task.queue
     if spec.roles:
         return None if set(spec.roles) & set(live_tags) else " or ".join(spec.roles)
     for tag in (spec.tag, *spec.match_all):
@@ -236,7 +236,7 @@ def _trouble(state: RequestState, task: TaskState, seen: Seen) -> str | None:
     worker = seen.started.get(state.attempt_id(task.spec.id, len(task.attempts)))
     if worker is not None:
         return seen.signs.trouble(worker)
-    silent = seen.signs.silent_for(task.tag)
+    silent = seen.signs.silent_for(task.queue)
     return seen.signs.trouble(silent[0].name) if silent else None
 
 

@@ -19,7 +19,9 @@ Runner = FunctionRunner | ModelRunner
 class Executor:
     """The roles of one worker, ready to run."""
 
-    def __init__(self, team: Team, env: Mapping[str, str], roles: Iterable[str] | None = None) -> None:
+    def __init__(
+        self, team: Team, env: Mapping[str, str], roles: Iterable[str] | None = None, name: str | None = None
+    ) -> None:
         chosen = team.roles if roles is None else tuple(team.role(name) for name in roles)
         self._team = team
         self._env = env
@@ -30,6 +32,8 @@ class Executor:
             runner = self._runner(role)
             for tag in role.tags:
                 self._by_tag.setdefault(tag, runner)
+        if name in team.workers:  # tasks may ask for this worker; where they say no more, its first role does them
+            self._by_tag.setdefault(name, self._by_tag[chosen[0].name])
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -56,7 +60,7 @@ class Executor:
         runner = self._by_tag.get(task.tag)
         if runner is None:
             text = f"this worker has no role with the tag {task.tag!r}; it has: {', '.join(self._by_tag)}"
-            return failed("", failure("logic", text))
+            return failed("", failure("logic", text, is_final=task.worker is not None))  # nobody else will get it
         meter = meter or meter_of(task)
         timer = asyncio.timeout(task.timeout_seconds)
         error: Failure | None = None

@@ -108,6 +108,7 @@ class ModelRole(RoleSpec):
 
     persona: str = ""
     model: ModelName = "auto"
+    other_model: ModelName | None = None  # gets one try at what the first refuses
     tools: tuple[ToolName, ...] = ()
     offline_seconds: float = Field(default=0.0, ge=0)
     max_tokens: int = Field(default=MAX_TOKENS, ge=1)
@@ -142,6 +143,7 @@ class Team(Strict):
     team: TeamName
     supervisor: SupervisorSpec = SupervisorSpec()
     roles: tuple[_Role, ...] = Field(min_length=1)
+    workers: tuple[Tag, ...] = ()  # names by which tasks may ask for one worker: provisioned as tags
     examples: tuple[str, ...] = ()
     corpus: Path | None = None
     tables: Path | None = None
@@ -152,6 +154,11 @@ class Team(Strict):
 
     @property
     def tags(self) -> tuple[str, ...]:
+        """All tags that tasks are given out on: those of the roles, and the names of the workers that have one."""
+        return tuple(dict.fromkeys((*self.role_tags, *self.workers)))
+
+    @property
+    def role_tags(self) -> tuple[str, ...]:
         """The tags of all roles, in the order of the file."""
         return tuple(dict.fromkeys(tag for role in self.roles for tag in role.tags))
 

@@ -43,7 +43,7 @@ from muster_protocol.fold.people import ask, decide
 from muster_protocol.fold.plans import plan
 from muster_protocol.fold.results import take_result
 from muster_protocol.fold.state import Attempt, Entry, RequestState
-from muster_protocol.fold.terms import take
+from muster_protocol.fold.terms import note_progress, take
 from muster_protocol.fold.writers import WRITERS, may_write
 from muster_protocol.messages import (
     Answer,
@@ -76,7 +76,7 @@ def apply(state: RequestState, entry: Entry) -> None:
     if may_write(state, entry, WRITERS[kind]):
         ENTRIES[kind](state, entry, entry.body)
         if kind is not Taken:
-            state.last_productive_delivery = max(state.last_productive_delivery, state.delivery)
+            note_progress(state, state.delivery)
 
 
 def _reserved(state: RequestState, entry: Entry, body: Reserved) -> None:
@@ -93,6 +93,7 @@ def _reserved(state: RequestState, entry: Entry, body: Reserved) -> None:
             reservation.usd,
             reservation.role,
             reservation.why,
+            reservation.model,
         )
         task.attempts.append(attempt)
         state.dispatch_unconfirmed[reservation.task_id] = None

@@ -78,6 +78,7 @@ class Attempt:
     usd: float | None
     role: str | None = None  # that was chosen of several; None: whoever has the task's tag
     why: str | None = None
+    model: str | None = None  # another than the one that refused
     task_sequence: int | None = None  # where its message is stored, once that is noted
     result: Result | None = None  # the one that counts
 
@@ -137,8 +138,13 @@ class TaskState:
 
     @property
     def tag(self) -> str:
-        """Where its newest attempt was given out."""
+        """The tag of its newest attempt: that of the role that was chosen, or its own."""
         return (self.attempts[-1].role if self.attempts else None) or self.spec.tag or ""
+
+    @property
+    def queue(self) -> str:
+        """The tag on which its newest attempt was given out: that of its worker, if it names one."""
+        return self.spec.worker or self.tag
 
     @property
     def tried(self) -> tuple[str, ...]:
@@ -176,6 +182,7 @@ class RequestState:
     owner: str | None = None
     delivery: int = 0
     last_productive_delivery: int = 0  # the last one that made progress or was handed back cleanly
+    lone_takes: frozenset[int] = frozenset()  # deliveries since then that were taken alone
     team: str = ""
     request_hash: str = ""
     request_sequence: int = 0  # of the message that is the lease
@@ -233,6 +240,10 @@ class RequestState:
     def unproductive_takes(self, delivery: int) -> int:
         """Deliveries before this one, since the last that made progress or was handed back cleanly."""
         return max(0, delivery - self.last_productive_delivery - 1)
+
+    def lone_takes_in_vain(self, delivery: int) -> int:
+        """Of those, how many were taken with no other such request beside: only these say that it was this request."""
+        return sum(number < delivery for number in self.lone_takes)
 
     def outcomes(self) -> tuple[TaskOutcome, ...]:
         """The answer's table."""

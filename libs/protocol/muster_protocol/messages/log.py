@@ -16,7 +16,11 @@ from muster_protocol.subjects import Tag, TaskId, TeamName
 
 
 class Taken(LogEntry):
-    """A supervisor has taken the request, or hands it back; the entry's sequence is its term."""
+    """A supervisor has taken the request, or hands it back; the entry's sequence is its term.
+
+    `alone` is a note that takes nothing: the supervisor is about to take a request that was taken in vain before, and
+    takes no other such request meanwhile. If it dies of that, it was this request.
+    """
 
     kind: ClassVar[str] = "taken"
     free_text: ClassVar[tuple[str, ...]] = ("asked",)
@@ -29,11 +33,12 @@ class Taken(LogEntry):
     request_sequence: int  # of the message in REQUESTS that is the lease
     stored_at: float = 0.0  # when the broker stored that message; 0: not known
     handed_back: bool = False
+    alone: bool = False
     asked: str = ""  # the beginning of what was asked, for lists: the request is gone once it is answered
     asked_by: str = ""  # the sender of the request; empty when somebody published it without headers
 
     def id_for(self, origin: Origin) -> str:
-        what = f"back.{origin.term or 0}" if self.handed_back else self.kind
+        what = f"back.{origin.term or 0}" if self.handed_back else "alone" if self.alone else self.kind
         nonce = f".{origin.nonce}" if origin.nonce else ""
         return f"{origin.request_id}.{what}.{self.instance}.{self.request_sequence}.{self.delivery}{nonce}"
 
@@ -61,6 +66,7 @@ class PlanRecorded(LogEntry):
     in_flight: int = Field(ge=1)
     max_attempts: int = Field(default=3, ge=1)  # three failed attempts end a task that says nothing else
     retry: dict[Tag, Retry] = Field(default_factory=dict[Tag, Retry])  # what holds for the tasks of a tag
+    other_models: dict[Tag, str] = Field(default_factory=dict[Tag, str])  # for what a role's own model refuses
     timeout_seconds: float = Field(default=300.0, gt=0)
     budget: Budget = Budget()
     approve: bool = False  # a person has to approve it before anything is dispatched
@@ -85,6 +91,7 @@ class Reservation(Frozen):
     usd: float | None = None
     role: Tag | None = None  # that was chosen of several; None: the task's own tag
     why: str | None = None
+    model: str | None = None  # another than the task's or the role's own, which refused
 
 
 class Reserved(LogEntry):

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 
-from muster_agent.team.schema import Team
+from muster_agent.team.schema import ModelRole, Team
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
@@ -65,6 +65,7 @@ def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
         in_flight=min(request.in_flight or limits.in_flight, limits.in_flight),
         max_attempts=limits.max_attempts,
         retry=_retries(team.tags if approve else _tags(plan), team),
+        other_models=_other_models(plan, team),
         timeout_seconds=limits.task_timeout_seconds,
         budget=request.budget,
         approve=approve,
@@ -110,6 +111,14 @@ def _person_seconds(owner: Owner, request: Request) -> float:
     is_paused = limits.pause_for_people if request.pause_for_people is None else request.pause_for_people
     seconds = request.deadline_seconds or limits.deadline_seconds
     return max(0.0, min(limits.person_seconds, owner.resources.longest_deadline - seconds)) if is_paused else 0.0
+
+
+def _other_models(plan: Plan, team: Team) -> dict[str, str]:
+    """The second model of each tag of the plan, where the role that has it lists one."""
+    models = {role.name: role.other_model for role in team.roles if isinstance(role, ModelRole) and role.other_model}
+    tags = {tag for task in plan.tasks for tag in (task.tag, *task.roles)} if models else set[str | None]()
+    having = {tag: team.roles_matching((tag,)) for tag in sorted(filter(None, tags))}
+    return {tag: models[roles[0].name] for tag, roles in having.items() if roles and roles[0].name in models}
 
 
 def _is_wanted(owner: Owner) -> bool:

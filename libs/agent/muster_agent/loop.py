@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import PurePath
 
 from muster_agent.budget import Meter, within_budget
@@ -14,6 +15,7 @@ from muster_agent.models.port import (
     MAX_TOKENS,
     MAX_TURNS,
     Ask,
+    Left,
     Model,
     Reply,
     ToolCall,
@@ -36,10 +38,17 @@ ToolUsed = Callable[[str, float, str | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The most tokens of one reply, and the most replies for one task."""
+    """The most tokens of one reply, the most replies for one task, and the seconds that it may take."""
 
     max_tokens: int = MAX_TOKENS
     max_turns: int = MAX_TURNS
+    seconds: float | None = None
+
+    def left(self, turn: int, meter: Meter) -> Left:
+        """What is left when this turn begins."""
+        tokens = None if meter.limit.tokens is None else max(0, meter.limit.tokens - meter.usage.tokens)
+        seconds = None if self.seconds is None else max(0, ceil(self.seconds - (time.monotonic() - meter.began)))
+        return Left(self.max_turns - turn + 1, tokens, seconds)
 
 
 USUAL = Bounds()
@@ -56,7 +65,7 @@ async def work(
     """The model's answer. The meter has what it cost, also when this raises."""
     ask = Ask(brief, tools=tuple(tool.spec for tool in tools.values()), max_tokens=bounds.max_tokens)
     for turn in range(1, bounds.max_turns + 1):
-        ask = replace(ask, is_last=turn == bounds.max_turns)
+        ask = replace(ask, is_last=turn == bounds.max_turns, left=bounds.left(turn, meter))
         reply = await ask_with_retry(model, within_budget(ask, model, meter.usage, meter.limit))
         meter.usage += reply.usage
         if not require_complete(reply).tool_calls:

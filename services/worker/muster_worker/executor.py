@@ -9,6 +9,7 @@ from muster_agent.models.choose import choose_model
 from muster_agent.models.port import Model
 from muster_agent.team.schema import FunctionRole, ModelRole, Role, Team
 from muster_protocol.messages import Failure, Output, ResultStatus, Task
+from muster_protocol.workers.role_card import RoleCard
 from muster_worker.outcome import Outcome, failed, failure, failure_of, not_json, unfit
 from muster_worker.runners.function import FunctionRunner
 from muster_worker.runners.model import ModelRunner
@@ -46,6 +47,11 @@ class Executor:
 
     def role_of(self, tag: str) -> str:
         return self._by_tag[tag].name if tag in self._by_tag else ""
+
+    @property
+    def cards(self) -> tuple[RoleCard, ...]:
+        """What those who plan may know of its roles."""
+        return tuple({runner.name: runner.card for runner in self._by_tag.values()}.values())
 
     @property
     def notice(self) -> tuple[str, ...]:

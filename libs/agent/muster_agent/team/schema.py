@@ -18,13 +18,14 @@ from pydantic import (
 from pydantic import Tag as Case
 
 from muster_agent.models.choose import check_model_name
-from muster_agent.models.port import MAX_TOKENS, MAX_TURNS, Price, RoleCard
+from muster_agent.models.port import MAX_TOKENS, MAX_TURNS, Price
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
 from muster_protocol.messages.people import PERSON_SECONDS
 from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
 from muster_protocol.plan import Retry
 from muster_protocol.subjects import Tag, TeamName
+from muster_protocol.workers.role_card import RoleCard, line
 
 BUILT_IN_TOOLS = ("calculate", "query_database", "search_corpus", "format_document")
 _IMPORT_PATH = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
@@ -81,6 +82,7 @@ class SupervisorSpec(Strict):
     """The supervisor of the team."""
 
     persona: str = ""
+    guidelines: str = ""
     model: ModelName = "auto"
     approve: bool = False  # people approve every plan, unless a request says otherwise
     offline_seconds: float = Field(default=0.0, ge=0)
@@ -119,6 +121,7 @@ class FunctionRole(RoleSpec):
     """A role that is a plain function `handler(task, ctx)`."""
 
     run: str = Field(pattern=_IMPORT_PATH)
+    inputs: dict[str, str] = {}
 
     @field_validator("retry")
     @classmethod
@@ -164,7 +167,8 @@ class Team(Strict):
 
     @property
     def cards(self) -> tuple[RoleCard, ...]:
-        return tuple(RoleCard(role.name, role.tags, role.description) for role in self.roles)
+        """What can be said of each role from the file alone."""
+        return tuple(card_of(role) for role in self.roles)
 
     def retry_of(self, tag: str) -> Retry:
         """What holds for the tasks of a tag: the first role that has it says so, else the team; no function refines."""
@@ -185,3 +189,13 @@ class Team(Strict):
         return tuple(
             role for role in self.roles if needed <= set(role.tags) and (not wanted or not wanted.isdisjoint(role.tags))
         )
+
+
+def card_of(role: Role) -> RoleCard:
+    """What can be said of a role from the file alone."""
+    card = RoleCard(name=role.name, tags=role.tags, description=line(role.description))
+    match role:
+        case FunctionRole():
+            return card.model_copy(update={"is_function": True, "inputs": role.inputs})
+        case ModelRole():
+            return card.model_copy(update={"tools": tuple(tool.rpartition(":")[2] for tool in role.tools)})

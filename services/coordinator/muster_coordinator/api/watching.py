@@ -31,7 +31,8 @@ def routes(coordinator: "Coordinator") -> APIRouter:
     @router.get("/v1/workers")
     async def listed_workers() -> dict[str, Any]:
         cards = await live_workers(coordinator.bus)
-        return {"workers": [{**card.model_dump(mode="json"), "name": worker_name(card.name)} for card in cards]}
+        rows = [card.model_dump(mode="json", exclude={"roles"}) for card in cards]
+        return {"workers": [{**row, "name": worker_name(card.name)} for row, card in zip(rows, cards, strict=True)]}
 
     @router.get("/v1/errors")
     async def listed_errors(limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> dict[str, Any]:

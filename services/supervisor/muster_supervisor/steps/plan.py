@@ -7,8 +7,10 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import UTC, datetime
 
 from muster_agent.team.schema import ModelRole, Team
+from muster_bus.buckets.workers import live_workers
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
@@ -16,6 +18,7 @@ from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages import PlanRecorded, Request, Usage
 from muster_protocol.plan import TABLE, Plan, Retry
 from muster_supervisor.owner import Owner
+from muster_supervisor.planning.briefing import NOTHING_SEEN, Seen
 from muster_supervisor.planning.planner import Planned, Unplannable, make_plan
 from muster_supervisor.spans import plan_span
 from muster_supervisor.steps.answer import refuse
@@ -23,6 +26,7 @@ from muster_supervisor.steps.answer import refuse
 log = logging.getLogger("muster.supervisor")
 
 MAX_GROUPS, MAX_SAME = 20, 8  # of tasks that are the same work: more of them tell nothing new
+REGISTRY_SECONDS = 1.0  # for the cards of the workers; without them a plan is made all the same
 RETRY_SECONDS = 1.0  # before a plan is asked for or stored again
 
 
@@ -35,7 +39,7 @@ async def plan(owner: Owner) -> None:
     try:
         with plan_span(owner) as span:
             async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):
-                planned = await make_plan(request, team, model)
+                planned = await make_plan(request, team, model, await _seen(owner, request))
             if span is not None:
                 span.set_attribute(names.TASKS, len(planned.plan.tasks))
     except (TimeoutError, Retryable) as error:
@@ -75,6 +79,20 @@ def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
         same_work=_listed(planned.same_work),
         usage=planned.usage,
     )
+
+
+async def _seen(owner: Owner, request: Request) -> Seen:
+    """What a planner is shown; a plan that was given needs nothing of it."""
+    if request.text is None:
+        return NOTHING_SEEN
+    try:
+        async with asyncio.timeout(REGISTRY_SECONDS):
+            workers = tuple(await live_workers(owner.bus))
+    except (TimeoutError, MusterError) as error:
+        log.debug("… request %s: planned without the registry: %s", owner.request_id, error)
+        workers = ()
+    today = datetime.fromtimestamp(owner.now(), UTC).strftime("%A, %d %B %Y")
+    return Seen(workers, owner.seconds_left(), today)
 
 
 async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:

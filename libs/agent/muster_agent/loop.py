@@ -33,7 +33,7 @@ from muster_protocol.status import is_own_code
 
 MAX_CONTENT = 2000  # characters of a call's arguments, and of its output, that the result records
 MAX_WITH_CONTENT = 100  # calls that are recorded with both; of further ones only what happened
-ToolUsed = Callable[[str, float, str | None], None]
+ToolUsed = Callable[[str, float, str | None, str | None], None]  # tool, seconds, error, its class
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ async def _use(call: ToolCall, tools: Mapping[str, Tool], meter: Meter, tool_use
     seconds = time.monotonic() - started
     # The place is for people; the model has no use for it.
     seen = None if error is None else f"{error[: MAX_CONTENT - len(place)]}{place}"
-    _record(call, text, seen, (started, seconds), meter)
-    tool_used(call.name, seconds, seen)
+    _record(call, text, seen, error_class, (started, seconds), meter)
+    tool_used(call.name, seconds, seen, error_class)
     return ToolOutput(call.id, text, is_error=error is not None)
 
 
@@ -116,7 +116,9 @@ def _place_of(raised: Exception) -> str:
     return f" ({PurePath(own[-1].filename).name}:{own[-1].lineno})" if own else ""
 
 
-def _record(call: ToolCall, output: str, error: str | None, when: tuple[float, float], meter: Meter) -> None:
+def _record(
+    call: ToolCall, output: str, error: str | None, error_class: str | None, when: tuple[float, float], meter: Meter
+) -> None:
     """Note a call for the result: what was called and when, and its content as far as there is room."""
     started, seconds = when
     recorded: dict[str, object] = {
@@ -125,6 +127,8 @@ def _record(call: ToolCall, output: str, error: str | None, when: tuple[float, f
         "seconds": round(seconds, 4),
         "error": None if error is None else _encodable(error[:MAX_CONTENT]),
     }
+    if error_class is not None:
+        recorded["error_class"] = error_class
     if len(meter.tool_calls) < MAX_WITH_CONTENT:
         output = KNOWN(output)  # before it is cut: half a secret would not be known
         arguments = KNOWN(json.dumps(dict(call.arguments), ensure_ascii=False, default=str))

@@ -105,16 +105,16 @@ def in_order(lines: Sequence[LogLine]) -> list[LogLine]:
 
 def _request_text(body: Taken | PlanRecorded | Question | Reserved | Dispatched | Decision) -> str:
     match body:
-        case Taken(handed_back=True):
-            return f"← request handed back by supervisor-{body.instance}"
         case Taken():
-            return f"→ request taken by supervisor-{body.instance}, delivery {body.delivery}"
+            how = f"taken by supervisor-{body.instance}, delivery {body.delivery}"
+            return f"← request handed back by supervisor-{body.instance}" if body.handed_back else f"→ request {how}"
         case PlanRecorded():
             warnings = "".join(f"; {warning}" for warning in body.warnings)
             return f"☰ plan    {counted(len(body.plan.tasks), 'task')} by {body.planner or 'the request'}{warnings}"
-        case Reserved() | Dispatched():
-            what = "… reserve" if isinstance(body, Reserved) else "→ queued "
-            return f"{what} {_names([(one.task_id, one.attempt) for one in body.attempts])}"
+        case Reserved():
+            return f"… reserve {_reserved(body)}"
+        case Dispatched():
+            return f"→ queued  {_names([(one.task_id, one.attempt) for one in body.attempts])}"
         case Question() | Decision():
             return _people_text(body)
         case _:
@@ -127,10 +127,19 @@ def _people_text(body: Question | Decision) -> str:
     return f"■ decided {words_of(body)}"
 
 
+def _reserved(body: Reserved) -> str:
+    """The attempts, or what a call of the supervisor's own model may cost."""
+    if not body.purpose:
+        return _names([(one.task_id, one.attempt) for one in body.attempts])
+    tokens = [] if body.tokens is None else [f"{body.tokens:,} tokens"]
+    usd = [] if body.usd is None else [f"{body.usd:.4f} USD"]
+    return f"{body.purpose}: at most {' and '.join([*tokens, *usd])}"
+
+
 def _event(time: float, sender: str, body: Event) -> LogLine:
     where = _name(body.task_id, body.attempt)
     worker = sender.partition("/")[2].partition("/")[0] if sender.startswith("worker/") else ""
-    status = ""
+    status = error_class = ""
     match body:
         case Started():
             text = f"→ task    {where}  started as {body.role}, delivery {body.delivery}"
@@ -141,14 +150,14 @@ def _event(time: float, sender: str, body: Event) -> LogLine:
         case Progress():
             text = f"· task    {where}  {body.text}"
         case ToolUsed():
-            status = "done" if body.error is None else "failed"
+            status, error_class = "done" if body.error is None else "failed", body.error_class or ""
             how = f"{body.tool}  {body.seconds:.2f} s" if body.error is None else f"{body.tool} failed: {body.error}"
             text = f"{'·' if body.error is None else '✗'} tool    {where}  {how}"
         case ConflictFound():
             text = f"! {where}  {body.what}: {body.first} and {body.second}: {body.why}"
         case _:
             assert_never(body)
-    return LogLine(time, sender, body.kind, text, body.task_id, body.attempt, worker, status)
+    return LogLine(time, sender, body.kind, text, body.task_id, body.attempt, worker, status, error_class)
 
 
 def _result(time: float, sender: str, result: Result) -> LogLine:

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from itertools import islice
 
 from muster_protocol.attempt_id import AttemptId
-from muster_protocol.fold import RequestState, TaskPhase, advance, next_timer
+from muster_protocol.fold import RequestState, TaskPhase, advance, left_of, next_timer
 from muster_protocol.fold.people import why_cancelled
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
 from muster_protocol.questions import is_approval_asked
 from muster_protocol.retry import is_refined, retry_delay, retry_of
 
 MAX_RESERVE_SECONDS = 5.0  # the most that is kept back before a deadline to compose the answer
-MIN_USD = 1e-6  # less is a rounding error and pays for nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE) -> li
     attempts = tuple(_dispatchable(state, now, allowance))
     if attempts:
         steps.append(DispatchTasks(attempts))
-    steps.extend(_retries(state, now))  # last: a model is slow, and its cost is not reserved
+    steps.extend(_retries(state, now))
     if not steps and state.ready and not state.in_flight:
         return [GiveAnswer(status_of(state), "the budget is used up", cause="budget")]
     return steps
@@ -182,15 +181,14 @@ def _dispatchable(state: RequestState, now: float, allowance: Allowance) -> Iter
     """The next attempts of ready tasks, as many as fit: tasks in flight, tokens and money."""
     plan_entry = state.plan_entry
     assert plan_entry is not None
-    tokens_left = _left(plan_entry.budget.tokens, state.usage.tokens + state.tokens_set_aside)
-    usd_left = _left(plan_entry.budget.usd, state.usage.usd + state.usd_set_aside)
+    left = left_of(state)
     for task_id in islice(state.ready, max(0, plan_entry.in_flight - state.in_flight)):
-        if (tokens_left is not None and tokens_left <= 0) or (usd_left is not None and usd_left < MIN_USD):
+        if left.is_used_up:
             return
-        tokens = None if tokens_left is None else min(allowance.tokens, int(tokens_left))
-        usd = None if usd_left is None else min(allowance.usd, usd_left)
-        tokens_left = None if tokens_left is None else tokens_left - (tokens or 0)
-        usd_left = None if usd_left is None else usd_left - (usd or 0.0)
+        granted = left.grant(allowance.tokens, allowance.usd)
+        tokens = None if left.tokens is None else granted.tokens
+        usd = None if left.usd is None else granted.usd
+        left = left.without(tokens, usd)
         task = state.tasks[task_id]
         yield Reservation(
             task_id=task_id,
@@ -205,8 +203,3 @@ def within_request(state: RequestState, timeout_seconds: float, now: float) -> f
     """The attempt's timeout, but no longer than the request itself has."""
     moment = last_moment(state)
     return timeout_seconds if moment is None else max(0.001, min(timeout_seconds, moment - now))
-
-
-def _left(limit: float | None, used: float) -> float | None:
-    """What is left of a limit; None when there is none."""
-    return None if limit is None else limit - used

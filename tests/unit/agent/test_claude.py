@@ -199,7 +199,7 @@ async def test_the_last_turn_is_told_that_it_is_the_last_and_gets_no_tools():
 async def test_a_model_that_calls_tools_in_its_only_turn_is_unfinished_and_no_tool_is_run():
     used: list[str] = []
 
-    def note(name: str, _seconds: float, _error: str | None) -> None:
+    def note(name: str, *_: object) -> None:
         used.append(name)
 
     async with claude(message(tool_use("t1", "double", number=4), stop="tool_use")) as (model, server):

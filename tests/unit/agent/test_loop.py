@@ -61,6 +61,24 @@ async def test_tools_of_one_turn_run_at_the_same_time():
     assert [call["tool"] for call in meter.tool_calls] == ["meet", "meet"]
 
 
+async def test_a_failed_tool_call_is_told_and_recorded_with_the_class_of_its_error():
+    def reach() -> str:
+        raise ConnectionError("no route")
+
+    told: dict[str, str | None] = {}
+    meter = Meter()
+
+    def listen(tool: str, _: float, __: str | None, error_class: str | None) -> None:
+        told[tool] = error_class
+
+    model = Scripted([calls("reach", "missing"), Reply("sorry")])
+
+    await work(model, WorkBrief("do it"), {"reach": tool_of(reach)}, meter, listen)
+
+    assert told == {"missing": "logic", "reach": "network"}
+    assert {call["tool"]: call["error_class"] for call in meter.tool_calls} == told
+
+
 async def test_the_error_of_a_tool_goes_to_the_model():
     def breaks(number: int) -> str:
         raise RuntimeError(f"no {number}")

@@ -1,5 +1,6 @@
 """The fold: a request's log, entry by entry, into its state."""
 
+from muster_protocol.fold.budget import Left, left_of
 from muster_protocol.fold.counting import is_counted, is_stopped, settled_by
 from muster_protocol.fold.gathering import context_of
 from muster_protocol.fold.rules import apply, fold
@@ -10,6 +11,7 @@ __all__ = [
     "FINAL",
     "Attempt",
     "Entry",
+    "Left",
     "RequestState",
     "TaskPhase",
     "TaskState",
@@ -19,6 +21,7 @@ __all__ = [
     "fold",
     "is_counted",
     "is_stopped",
+    "left_of",
     "next_timer",
     "settled_by",
 ]

@@ -1,9 +1,10 @@
 """What the plan means: its tasks, and what each of them waits for."""
 
+from muster_protocol.fold.budget import settle
 from muster_protocol.fold.gathering import may_lack, most_lacking
 from muster_protocol.fold.moves import Cause, move
 from muster_protocol.fold.state import Entry, RequestState, TaskState
-from muster_protocol.messages import PlanRecorded
+from muster_protocol.messages import PLAN, PlanRecorded
 from muster_protocol.plan import is_acyclic
 from muster_protocol.retry import max_attempts_of
 
@@ -14,6 +15,7 @@ def plan(state: RequestState, _: Entry, body: PlanRecorded) -> None:
     state.team = body.team
     state.request_hash = body.request_hash
     state.base_deadline = body.deadline if state.base_deadline is None else min(state.base_deadline, body.deadline)
+    settle(state, PLAN)
     state.usage += body.usage
     lay_out(state, body)
     if body.approve:

@@ -92,6 +92,13 @@ class Attempt:
         return self.deadline + EXPIRY_GRACE_SECONDS
 
 
+class SetAside(NamedTuple):
+    """What the owner's calls of a model for one purpose may cost; None where the request has no limit."""
+
+    tokens: int | None
+    usd: float | None
+
+
 class Superseded(NamedTuple):
     """A result of a task that came second, or that of a worker that was stopped: only its cost counts."""
 
@@ -202,6 +209,7 @@ class RequestState:
     open_tasks: int = 0
     tokens_set_aside: int = 0
     usd_set_aside: float = 0.0
+    purposes: dict[str, SetAside] = field(default_factory=dict[str, SetAside])  # of the owner's own model calls
     usage: Usage = field(default_factory=Usage)
     cancelled: Decision | None = None
     controls_seen: int = 0

@@ -1,5 +1,6 @@
 """What a `taken` means: who owns the request, which message is its lease, which body counts, when the deadline is."""
 
+from muster_protocol.fold.budget import charge_all
 from muster_protocol.fold.state import Entry, RequestState
 from muster_protocol.messages import Taken
 
@@ -30,6 +31,7 @@ def take(state: RequestState, entry: Entry, body: Taken) -> None:
     state.team = body.team
     if state.base_deadline is None:
         state.base_deadline, state.stored_at = body.deadline, body.stored_at
+    charge_all(state)
     _see_copy(state, body)
 
 

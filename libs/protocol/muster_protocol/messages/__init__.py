@@ -5,7 +5,19 @@ from muster_protocol.messages.base import MOST, Message, Output, Usage, invalid
 from muster_protocol.messages.control import Abort, Cancel, Check, Note, Reply
 from muster_protocol.messages.errors import ErrorReport
 from muster_protocol.messages.events import ConflictFound, HandedBack, Progress, Refused, Started, ToolUsed
-from muster_protocol.messages.log import Dispatch, Dispatched, PlanRecorded, Reservation, Reserved, Revision, Taken
+from muster_protocol.messages.log import (
+    COMPOSE,
+    PLAN,
+    Dispatch,
+    Dispatched,
+    PlanRecorded,
+    Reservation,
+    Reserved,
+    Revision,
+    Taken,
+    refining,
+    reviewing,
+)
 from muster_protocol.messages.people import Decision, Question
 from muster_protocol.messages.request import Budget, Request
 from muster_protocol.messages.result import Failure, Result
@@ -33,11 +45,13 @@ MESSAGES: tuple[type[Message], ...] = (
 )
 
 __all__ = [
+    "COMPOSE",
     "CONTROL_KINDS",
     "EVENT_KINDS",
     "LOG_KINDS",
     "MESSAGES",
     "MOST",
+    "PLAN",
     "Abort",
     "Answer",
     "AnswerStatus",
@@ -75,4 +89,6 @@ __all__ = [
     "ToolUsed",
     "Usage",
     "invalid",
+    "refining",
+    "reviewing",
 ]

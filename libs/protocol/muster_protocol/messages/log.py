@@ -12,7 +12,7 @@ from muster_protocol.messages.people import PERSON_SECONDS
 from muster_protocol.messages.request import Budget
 from muster_protocol.plan import Frozen, Plan, Retry
 from muster_protocol.sender import Origin
-from muster_protocol.subjects import Tag, TaskId, TeamName
+from muster_protocol.subjects import Purpose, Tag, TaskId, TeamName
 
 
 class Taken(LogEntry):
@@ -94,16 +94,33 @@ class Reservation(Frozen):
     model: str | None = None  # another than the task's or the role's own, which refused
 
 
+PLAN, COMPOSE = "plan", "compose"  # purposes of the owner's own calls of a model
+
+
+def refining(task_id: str, attempt: int) -> str:
+    """The purpose of describing the next attempt of a task anew."""
+    return f"refine:{task_id}.{attempt}"
+
+
+def reviewing(number: int) -> str:
+    """The purpose of a look at the results after a round."""
+    return f"review:{number}"
+
+
 class Reserved(LogEntry):
-    """These attempts are about to be dispatched."""
+    """These attempts are about to be dispatched, or a model is about to be called for a purpose of the owner's."""
 
     kind: ClassVar[str] = "reserved"
     free_text: ClassVar[tuple[str, ...]] = ("attempts.why",)
 
     attempts: tuple[Reservation, ...]
+    purpose: Purpose = ""  # plan, refine:<task>.<attempt>, review:<n>, compose
+    tokens: int | None = Field(default=None, ge=0)  # the most that all calls for the purpose may cost under this term
+    usd: float | None = Field(default=None, ge=0)
 
     def id_for(self, origin: Origin) -> str:
-        return f"{origin.request_id}.{self.kind}.{origin.term}{_first_of(self.attempts)}"
+        what = f".{self.purpose}.{self.tokens}.{self.usd}" if self.purpose else _first_of(self.attempts)
+        return f"{origin.request_id}.{self.kind}.{origin.term}{what}"
 
 
 class Dispatch(Frozen):

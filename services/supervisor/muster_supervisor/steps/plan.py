@@ -14,14 +14,16 @@ from muster_bus.buckets.workers import live_workers
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
-from muster_protocol.errors import Invalid, MusterError, Retryable
-from muster_protocol.messages import PlanRecorded, Request, Usage
+from muster_protocol.errors import Invalid, MusterError, Retryable, Terminal
+from muster_protocol.messages import PLAN, PlanRecorded, Request, Usage
 from muster_protocol.plan import TABLE, Plan, Retry
 from muster_supervisor.owner import Owner
 from muster_supervisor.planning.briefing import NOTHING_SEEN, Seen
 from muster_supervisor.planning.planner import Planned, Unplannable, make_plan
 from muster_supervisor.spans import plan_span
+from muster_supervisor.spending import paying
 from muster_supervisor.steps.answer import refuse
+from muster_supervisor.steps.expect import with_expectations
 
 log = logging.getLogger("muster.supervisor")
 
@@ -32,7 +34,7 @@ RETRY_SECONDS = 1.0  # before a plan is asked for or stored again
 
 async def plan(owner: Owner) -> None:
     """Make the plan and record it, unless the log has one by then."""
-    request, team, model = owner.request, owner.resources.team, owner.resources.model
+    request, team, model = owner.request, owner.resources.team, paying(owner, PLAN)
     if request is None:
         await refuse(owner, "its message is gone and it has no plan yet; ask again under another id", "lost")
         return
@@ -46,7 +48,7 @@ async def plan(owner: Owner) -> None:
         await _pause(owner, "planning is tried again", error)
         return
     except MusterError as error:
-        owner.spent += error.usage if isinstance(error, Unplannable) else Usage()
+        owner.spent += model.usage if isinstance(error, Unplannable | Terminal) else Usage()
         await refuse(owner, str(error), error_type(error))
         return
     except Exception as error:
@@ -97,15 +99,21 @@ async def _seen(owner: Owner, request: Request) -> Seen:
 
 async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
     """Write the plan: one that is too large is refused; one that cannot be stored now is kept and tried again."""
+    plan_entry = with_expectations(owner, plan_entry)
     while _is_wanted(owner):  # after an entry that came meanwhile the same plan is tried again
         try:
-            if await owner.compare_and_set(plan_entry):
+            if await owner.compare_and_set(_with_usage(owner, plan_entry)):
                 log.info("☰ plan    %s  %s", owner.request_id, counted(len(plan_entry.plan.tasks), "task"))
         except Retryable as error:
             await _pause(owner, "the plan is not stored yet", error)
         except Invalid as error:
-            owner.spent += plan_entry.usage
+            owner.spent += paying(owner, PLAN).usage
             await refuse(owner, f"the plan cannot be stored: {error}", "invalid")
+
+
+def _with_usage(owner: Owner, plan_entry: PlanRecorded) -> PlanRecorded:
+    """What all tries did cost, also those that came to nothing."""
+    return plan_entry.model_copy(update={"usage": paying(owner, PLAN).usage})
 
 
 def _listed(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:

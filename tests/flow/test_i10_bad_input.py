@@ -116,6 +116,7 @@ async def test_an_invalid_request_gets_an_error_and_a_failed_answer_that_says_wh
         assert reason in answer.text
     assert each_once([reason for _, reason in BAD_REQUESTS], await muster.reasons())
     assert (await muster.answer(good)).status is AnswerStatus.DONE
+    assert "handling it failed" not in muster.service_log("s1")  # a refusal is no bug of the supervisor
 
 
 async def test_a_bare_publish_without_headers_is_a_request(muster: Muster) -> None:

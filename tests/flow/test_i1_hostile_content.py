@@ -159,7 +159,7 @@ async def test_reasons_that_are_together_too_long_for_a_message_are_cut_in_the_a
 
 
 @guards(
-    "services/supervisor/muster_supervisor/replies.py",
+    "services/supervisor/muster_supervisor/steps/replies.py",
     "reason=control.reason[:MAX_REASON]",
     rule="I1",
     replace="reason=control.reason",

@@ -7,7 +7,7 @@ from muster_protocol import subjects
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import CONTROL_KINDS
 from muster_supervisor.owner import Owner
-from muster_supervisor.replies import decision_of
+from muster_supervisor.steps.replies import decision_of
 
 POLL_SECONDS = 5.0  # in a cluster a message can be announced before it can be read
 

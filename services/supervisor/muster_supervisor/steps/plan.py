@@ -68,7 +68,7 @@ def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
         team=team.team,
         request_hash=owner.request_hash,
         deadline=owner.deadline,
-        in_flight=min(request.in_flight or limits.in_flight, limits.in_flight),
+        in_flight=min(request.in_flight or team.limits.in_flight, team.limits.in_flight),
         max_attempts=limits.max_attempts,
         retry=_retries(team.tags if approve else _tags(plan), team),
         other_models=_other_models(plan, team),

@@ -115,7 +115,6 @@ async def test_an_explicit_plan_with_mistakes_names_them_all():
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("approve", True),
         ("conversation", "c"),
         ("callback_url", "http://x"),
         ("replay_of", "r"),

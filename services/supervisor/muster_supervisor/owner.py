@@ -48,6 +48,7 @@ class Resources:
     model_slots: asyncio.Semaphore  # held while planning, refining or composing, never while waiting
     lease_seconds: float
     measuring: Measuring
+    longest_deadline: float  # with what waiting for people may add: half the age of the logs
     windows: Windows = field(default_factory=Windows)
 
 

@@ -75,9 +75,7 @@ class Board:
             case Result() as result:
                 news = self._result(result)
             case Revision() as revision:
-                better = "" if revision.description == described else " with a better description"
-                text = f"{revision.task_id}  attempt {revision.attempt}{better}"
-                news = News(NewsKind.RETRY, text)
+                news = News(NewsKind.RETRY, _next_attempt(revision, described))
             case Question() as question:
                 news = self._asked(question)
             case Decision() as decision:
@@ -184,3 +182,11 @@ def in_order(state: RequestState) -> list[tuple[str, int]]:
     for task_id in ordered(needs):
         depths[task_id] = max((depths[name] + 1 for name in needs[task_id]), default=0)
     return sorted(depths.items(), key=lambda pair: pair[1])
+
+
+def _next_attempt(revision: Revision, described: str | None) -> str:
+    """What will be tried next, or why nothing will."""
+    name = f"{revision.task_id}  attempt {revision.attempt}"
+    if revision.gives_up:
+        return f"{name} is not made: {revision.reason}"
+    return name if revision.description == described else f"{name} with a better description"

@@ -67,10 +67,20 @@ class WorkBrief:
 
 @dataclass(frozen=True, slots=True)
 class RefineBrief:
-    """Rewrite the description of a failed task so that the next attempt avoids the error."""
+    """Rewrite the description of a failed task so that the next attempt avoids the error, or say that no words can.
+
+    `description` is the task's own, `last` what the failed attempt was given if that was another one.
+    """
 
     description: str
     error: str
+    last: str = ""
+    role: RoleCard | None = None
+    persona: str = ""
+    tools: tuple[str, ...] = ()
+    expected_output: str | Mapping[str, Any] | None = None
+    inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    attempts_left: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,13 @@ async def compose(state: RequestState, model: Model, reason: str) -> Draft:
             break
         texts = reduced
     brief = ComposeBrief(
-        plan.goal, texts, plan.final_instruction, gaps(state), request=state.plan_entry.text, asked=asked
+        plan.goal,
+        texts,
+        plan.final_instruction,
+        gaps(state),
+        request=state.plan_entry.text,
+        notes=tuple(note.reason for note in state.notes),
+        asked=asked,
     )
     reply = require_complete(await ask_with_retry(model, Ask(brief)))
     return replace(plain, text=reply.text, usage=usage + reply.usage, is_composed=True)

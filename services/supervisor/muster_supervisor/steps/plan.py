@@ -74,6 +74,7 @@ def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
         other_models=_other_models(plan, team),
         timeout_seconds=limits.task_timeout_seconds,
         budget=request.budget,
+        answer_schema=request.answer_schema,
         approve=approve,
         person_seconds=_person_seconds(owner, request),
         planner=owner.resources.model.name if request.text else "given",

@@ -156,6 +156,7 @@ def _task(owner: Owner, task: TaskState, attempt: Attempt) -> Task:
         inputs=task.spec.inputs,
         context=context_of(owner.state, task),
         model=attempt.model or task.spec.model,
+        notes=tuple(note.reason for note in owner.state.notes),
         timeout_seconds=attempt.timeout_seconds,
         deadline=attempt.deadline,
         tokens=attempt.tokens,

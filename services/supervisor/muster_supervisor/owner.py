@@ -19,6 +19,7 @@ from muster_protocol.errors import MusterError
 from muster_protocol.fold import Entry, RequestState
 from muster_protocol.messages import Answer, LogBody, PlanRecorded, Request, Result, Taken, Usage
 from muster_protocol.sender import Origin
+from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
 from muster_supervisor.decide import last_moment
 
@@ -46,6 +47,7 @@ class Resources:
     model_slots: asyncio.Semaphore  # held while planning, refining or composing, never while waiting
     lease_seconds: float
     measuring: Measuring
+    breakers: Breakers
 
 
 class Owner:
@@ -204,6 +206,7 @@ class Owner:
         self._measured_up_to = entry.sequence
         if entry.sequence > self.term and self.state.is_counted(result):
             self.resources.measuring.observe(result, entry.time)
+            self.resources.breakers.observe(result, entry.time, by_owner=h.is_owner(entry.sender))
 
     def _taken(self, *, handed_back: bool = False) -> Taken:
         return Taken(

@@ -67,9 +67,9 @@ def test_nothing_is_due_for_an_answered_request():
 
 @guards(
     "services/supervisor/muster_supervisor/decide.py",
-    "attempts = tuple(_dispatchable(state, now, allowance))",
+    "attempts = tuple(_dispatchable(state, now, allowance, is_held))",
     rule="I5",
-    replace="attempts = () if state.in_flight else tuple(_dispatchable(state, now, allowance))",
+    replace="attempts = () if state.in_flight else tuple(_dispatchable(state, now, allowance, is_held))",
 )
 def test_i5_a_chain_beside_a_slow_task_does_not_wait_for_it():
     log = planned(task("slow"), task("one"), task("two", "one"), task("three", "two"), task("all", "slow", "three"))
@@ -286,3 +286,18 @@ def test_due_does_not_take_longer_for_a_large_plan():
         costs.append(min(rounds))
 
     assert costs[1] <= 5 * costs[0]  # a look at every task would make it hundreds
+
+
+def test_what_nobody_may_be_given_now_waits_and_does_not_stop_what_somebody_may():
+    log = planned(task("a"), task("b"), task("c"))
+
+    (step,) = due(log.state, NOW, is_held=lambda task: task.spec.id != "b")
+
+    assert isinstance(step, DispatchTasks)
+    assert [reservation.task_id for reservation in step.attempts] == ["b"]
+
+
+def test_a_request_whose_tasks_all_wait_is_not_answered_as_if_its_budget_were_used_up():
+    log = planned(task("a"))
+
+    assert due(log.state, NOW, is_held=lambda _: True) == []

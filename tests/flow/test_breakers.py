@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from muster_bus.buckets.breakers import read_breakers
@@ -16,7 +17,8 @@ from tests.flow.command_line import Here
 from tests.harness import Muster, running
 
 ROLES = """\
-  - {name: fetch, tags: [page], run: "fetching:fetch"}
+  - {name: fetch, tags: [page, book], run: "fetching:fetch"}
+  - {name: mirror, tags: [book], run: "fetching:mirror"}
 """
 FETCHING = """\
 from pathlib import Path
@@ -25,6 +27,9 @@ async def fetch(task, ctx):
     if not (Path(__file__).parent / "mended").exists():
         raise ConnectionError("no route")
     return "the page"
+
+async def mirror(task, ctx):
+    return "a copy"
 """
 TASKS = 13
 
@@ -39,7 +44,7 @@ async def muster(tmp_path: Path) -> AsyncGenerator[Muster]:
 async def test_tasks_wait_for_a_role_that_does_not_answer_until_one_of_them_finds_it_there_again(muster: Muster):
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
-    over = {"template": {"description": "get {item}", "tag": "page", "max_attempts": 1}, "items": list(range(TASKS))}
+    over = {"template": {"description": "get {item}", "tag": "fetch", "max_attempts": 1}, "items": list(range(TASKS))}
     request = await muster.client.submit(map=over, in_flight=1)
     await until_asked(lambda: is_open(muster), "the role got no further attempt")
     state = await muster.state(request)
@@ -58,6 +63,22 @@ async def test_tasks_wait_for_a_role_that_does_not_answer_until_one_of_them_find
     reserved = await muster.entries(request, Reserved)
     assert reserved[THRESHOLD].time >= stored.half_open_at
     assert (await read_breakers(muster.bus, "default"))["fetch"].is_closed
+
+
+@pytest.mark.sweep
+async def test_a_role_that_does_not_answer_is_not_chosen_while_another_can_do_the_task(muster: Muster):
+    stored = Breaker(openings=4, opened_at=muster.bus.clock.now())
+    await Bucket(muster.bus, "breakers").put("default.fetch", stored.model_dump_json().encode())
+    await muster.start("supervisor", "s1")
+    await muster.start("worker", "w1")
+    await muster.answer(await muster.submit([{"id": "a"}]))  # by then the breakers are read
+
+    request = await muster.client.submit(map={"template": {"description": "{item}", "tag": "book"}, "items": [1, 2, 3]})
+
+    assert (await muster.answer(request)).status is AnswerStatus.DONE
+    attempts = [attempt for task in (await muster.state(request)).tasks.values() for attempt in task.attempts]
+    assert [attempt.role for attempt in attempts] == ["mirror"] * 3
+    assert all("fetch does not answer" in (attempt.why or "") for attempt in attempts)
 
 
 async def is_open(muster: Muster) -> bool:

@@ -10,7 +10,7 @@ from muster_supervisor.owner import Owner
 
 
 def with_role(owner: Owner, reservation: Reservation) -> Reservation | None:
-    """The reservation with the role that was chosen; as it is where nothing is to be chosen. None: nobody may have it."""
+    """The reservation with the role that was chosen; as it is where nothing is to be chosen. None: it must wait."""
     task = owner.state.tasks[reservation.task_id]
     breakers, now = owner.resources.breakers, owner.now()
     held = () if breakers.are_closed else tuple(role for role in able(owner, task) if breakers.of(role).free_at > now)

@@ -75,9 +75,9 @@ def owner_of(
 ) -> Owner:
     """Who holds a delivery of the request `r1`, which has a minute."""
     team = load_team(muster.folder / "team.yaml")
-    resources = Resources(
-        bus, team, model or Scripted([]), asyncio.Semaphore(1), ack_wait, Measuring(bus, team), Breakers(bus, team)
-    )
+    measuring, breakers = Measuring(bus, team), Breakers(bus, team)
+    slots = asyncio.Semaphore(1)
+    resources = Resources(bus, team, model or Scripted([]), slots, ack_wait, measuring, 86400.0, breakers)
     return Owner(
         resources,
         "r1",

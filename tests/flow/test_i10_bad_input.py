@@ -26,7 +26,6 @@ BAD_REQUESTS = [
     (b"{}", "exactly one of text, plan or map"),
     (b'{"text": ""}', "text is empty"),
     (b'{"text": "x", "deadline_seconds": -1}', "deadline_seconds"),
-    (b'{"text": "x", "approve": true}', "approve"),
     (b'{"plan": {"tasks": [{"id": "a", "description": "d", "tag": "maths"}]}}', "nobody has the tag 'maths'"),
     (b'{"plan": {"tasks": [{"id": "a", "description": "d", "tag": "scripted", "dependencies": ["a"]}]}}', "a → a"),
     (b'{"text": "' + TOO_LARGE + b'"}', "must travel by reference"),

@@ -20,6 +20,7 @@ from muster_protocol.messages import (
     LogBody,
     PlanRecorded,
     Progress,
+    Question,
     Refused,
     Reserved,
     Result,
@@ -28,6 +29,7 @@ from muster_protocol.messages import (
     Taken,
     ToolUsed,
 )
+from muster_protocol.questions import words_of
 from muster_protocol.sender import worker_name
 from muster_protocol.status import failure_text
 from muster_protocol.status_words import ResultStatus
@@ -81,7 +83,7 @@ def line_of(time: float, sender: str, body: LogBody | Event | ErrorReport) -> Lo
             return LogLine(time, sender, body.kind, again, body.task_id, body.attempt)
         case ErrorReport():
             return LogLine(time, sender, body.kind, f"✗ refused {body.subject} #{body.sequence}: {body.reason}")
-        case Taken() | PlanRecorded() | Reserved() | Dispatched() | Decision():
+        case Taken() | PlanRecorded() | Question() | Reserved() | Dispatched() | Decision():
             return LogLine(time, sender, body.kind, _request_text(body))
         case _:
             return _event(time, sender, body)
@@ -101,12 +103,11 @@ def in_order(lines: Sequence[LogLine]) -> list[LogLine]:
     return sorted(lines, key=lambda line: (began.get(id(line), line.time), id(line) not in began))
 
 
-def _request_text(body: Taken | PlanRecorded | Reserved | Dispatched | Decision) -> str:
+def _request_text(body: Taken | PlanRecorded | Question | Reserved | Dispatched | Decision) -> str:
     match body:
-        case Taken(handed_back=True):
-            return f"← request handed back by supervisor-{body.instance}"
         case Taken():
-            return f"→ request taken by supervisor-{body.instance}, delivery {body.delivery}"
+            how = f"taken by supervisor-{body.instance}, delivery {body.delivery}"
+            return f"← request handed back by supervisor-{body.instance}" if body.handed_back else f"→ request {how}"
         case PlanRecorded():
             warnings = "".join(f"; {warning}" for warning in body.warnings)
             return f"☰ plan    {counted(len(body.plan.tasks), 'task')} by {body.planner or 'the request'}{warnings}"
@@ -114,10 +115,16 @@ def _request_text(body: Taken | PlanRecorded | Reserved | Dispatched | Decision)
             return f"… reserve {_reserved(body)}"
         case Dispatched():
             return f"→ queued  {_names([(one.task_id, one.attempt) for one in body.attempts])}"
-        case Decision():
-            return f"■ decided {body.decision} by {body.by}{': ' if body.reason else ''}{body.reason}"
+        case Question() | Decision():
+            return _people_text(body)
         case _:
             assert_never(body)
+
+
+def _people_text(body: Question | Decision) -> str:
+    if isinstance(body, Question):
+        return f"? asked   {body.text} {'|'.join(body.choices)}".rstrip()
+    return f"■ decided {words_of(body)}"
 
 
 def _reserved(body: Reserved) -> str:

@@ -19,6 +19,7 @@ from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.fold import RequestState, TaskPhase, TaskState, fold
 from muster_protocol.messages import HandedBack, Started
+from muster_protocol.questions import questions_as_json
 from muster_protocol.status import Seen, Standing, explain, explain_task
 from muster_protocol.workers.signs import Signs
 
@@ -50,6 +51,7 @@ class RequestView:
             "started_at": state.started_at or None,
             "tasks": [self._task(task) for task in state.tasks.values()],
             "plan": state.plan.model_dump(mode="json") if state.plan else None,
+            "questions": questions_as_json(state),
             "warnings": list(state.plan_entry.warnings) if state.plan_entry else [],
             "usage": state.usage.model_dump(mode="json"),
             "answer": state.answer.model_dump(mode="json", by_alias=True) if state.answer else None,

@@ -9,7 +9,9 @@ from itertools import islice
 
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.fold import RequestState, TaskPhase, TaskState, advance, left_of, next_timer
+from muster_protocol.fold.people import why_cancelled
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
+from muster_protocol.questions import is_approval_asked
 from muster_protocol.retry import is_refined, retry_delay, retry_of
 
 MAX_RESERVE_SECONDS = 5.0  # the most that is kept back before a deadline to compose the answer
@@ -18,6 +20,18 @@ MAX_RESERVE_SECONDS = 5.0  # the most that is kept back before a deadline to com
 @dataclass(frozen=True, slots=True)
 class MakePlan:
     """Make the plan: there is none yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskApproval:
+    """Ask people whether the plan is to be carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeDefault:
+    """Record what a question says for the case that nobody replied in time."""
+
+    question: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +74,16 @@ class GiveAnswer:
     cause: str = ""  # the class of what ended the request, for `error.type`; empty: what ended its tasks
 
 
-Step = MakePlan | DispatchTasks | Refine | TryAgain | Expire | GiveAnswer
+Step = MakePlan | AskApproval | TakeDefault | DispatchTasks | Refine | TryAgain | Expire | GiveAnswer
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What one attempt may use when the request has a budget."""
+    """What one attempt may use when the request has a budget, and how many may be out at once."""
 
     tokens: int = 20_000
     usd: float = 0.5
+    window: int | None = None  # None: what the plan's entry says
 
 
 ALLOWANCE = Allowance()
@@ -80,11 +95,9 @@ def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE, is_he
     if state.answer is not None:
         return []
     advance(state, now)
-    ending = _ending(state, now)
-    if ending is not None:
-        return [ending]
-    if state.plan_entry is None:
-        return [MakePlan()]
+    first = _first(state, now)
+    if first is not None:
+        return first
     steps: list[Step] = [Expire(_last_attempt(state, task_id)) for task_id in state.expired]
     attempts = tuple(_dispatchable(state, now, allowance, is_held))
     if attempts:
@@ -95,9 +108,25 @@ def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE, is_he
     return steps
 
 
+def _first(state: RequestState, now: float) -> list[Step] | None:
+    """What comes before all work: the end, people, the plan. None: the tasks are to be worked on."""
+    late = [name for name in state.open_questions if state.questions[name].question.until <= now]
+    ending = None if late and state.cancelled is None else _ending(state, now)
+    if ending is not None:
+        return [ending]
+    if late:
+        return [TakeDefault(name) for name in late]
+    if state.plan_entry is None:
+        return [MakePlan()]
+    if state.is_held:
+        return [] if is_approval_asked(state) else [AskApproval()]
+    return None
+
+
 def next_time(state: RequestState) -> float | None:
     """When `due` may next return something new although no entry comes."""
     times = [time for time in (next_timer(state), last_moment(state)) if time is not None]
+    times += [state.questions[name].question.until for name in state.open_questions]
     return min(times, default=None)
 
 
@@ -124,8 +153,8 @@ def timed_out(task_id: str, timeout_seconds: float) -> Failure:
 def _ending(state: RequestState, now: float) -> GiveAnswer | None:
     """The answer, if the request was cancelled, is complete, or has no time left."""
     if state.cancelled is not None:
-        by = state.cancelled.reason or f"cancelled by {state.cancelled.by}"
-        return GiveAnswer(AnswerStatus.CANCELLED, by, cause="cancelled")
+        cause = "cancelled" if state.cancelled.decision == "cancel" else "rejected"
+        return GiveAnswer(AnswerStatus.CANCELLED, why_cancelled(state.cancelled), cause=cause)
     if state.plan_entry is not None and state.open_tasks == 0:
         return GiveAnswer(status_of(state), "")
     moment = last_moment(state)
@@ -161,8 +190,9 @@ def _dispatchable(
     plan_entry = state.plan_entry
     assert plan_entry is not None
     left = left_of(state)
+    most = plan_entry.in_flight if allowance.window is None else min(plan_entry.in_flight, allowance.window)
     free = state.ready if is_held is None else (one for one in state.ready if not is_held(state.tasks[one]))
-    for task_id in islice(free, max(0, plan_entry.in_flight - state.in_flight)):
+    for task_id in islice(free, max(0, most - state.in_flight)):
         if left.is_used_up:
             return
         granted = left.grant(allowance.tokens, allowance.usd)

@@ -38,7 +38,7 @@ def test_nothing_is_said_of_a_tag_on_which_nothing_waits():
 
 @given(st.floats(1, 100_000), st.floats(0, 100_000))
 def test_a_wait_leaves_half_of_the_time_and_lasts_a_minute_at_most(deadline: float, since: float):
-    state = RequestState("r1", deadline=deadline, started_at=0.0)
+    state = RequestState("r1", base_deadline=deadline, started_at=0.0)
 
     seconds = wait_seconds(state, since)
 

@@ -21,6 +21,7 @@ from muster_agent.models.choose import check_model_name
 from muster_agent.models.port import MAX_TOKENS, MAX_TURNS, Price
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
+from muster_protocol.messages.people import PERSON_SECONDS
 from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
 from muster_protocol.plan import Retry
 from muster_protocol.subjects import Tag, TeamName
@@ -70,6 +71,8 @@ class Limits(Strict):
     deadline_seconds: float = Field(default=DEFAULT_DEADLINE_SECONDS, gt=0)
     task_timeout_seconds: float = Field(default=300, gt=0)
     max_attempts: int = Field(default=3, ge=1, le=10)
+    person_seconds: float = Field(default=PERSON_SECONDS, gt=0)  # for people, beside the deadline
+    pause_for_people: bool = True
     task_tokens: int | None = Field(default=None, ge=1)
     request_lease_seconds: float = Field(default=10, ge=1, le=300)  # applied by provisioning, as is the next
     task_lease_seconds: float = Field(default=30, ge=1, le=3600)
@@ -81,6 +84,7 @@ class SupervisorSpec(Strict):
     persona: str = ""
     guidelines: str = ""
     model: ModelName = "auto"
+    approve: bool = False  # people approve every plan, unless a request says otherwise
     offline_seconds: float = Field(default=0.0, ge=0)
 
 

@@ -11,6 +11,7 @@ from muster_protocol.messages import (
     Decision,
     Dispatched,
     PlanRecorded,
+    Question,
     Reserved,
     Result,
     Revision,
@@ -49,6 +50,7 @@ class Before(NamedTuple):
     uncounted: int
     is_answered: bool
     is_awaiting_retry: bool
+    is_held: bool
 
 
 @dataclass(slots=True)
@@ -107,7 +109,7 @@ class LogNotes:
         if entry.sequence <= state.last_sequence:
             return
         is_awaiting = isinstance(body, Revision) and body.task_id in state.awaiting_retry
-        before = Before(state.owner, state.usage, state.uncounted, state.answer is not None, is_awaiting)
+        before = Before(state.owner, state.usage, state.uncounted, state.answer is not None, is_awaiting, state.is_held)
         apply(state, entry)
         self.first_time = entry.time if self.first_time is None else min(self.first_time, entry.time)
         self.last_time = max(self.last_time, entry.time)
@@ -128,8 +130,10 @@ class LogNotes:
                 self._result(entry, body, before)
             case Revision():
                 self._revised(entry.time, body, before)
+            case Question():
+                pass  # the state has it, with its times
             case Decision():
-                self.decided = (entry.time, body) if self.state.cancelled is body else self.decided
+                self._decided(entry.time, body, before)
             case Answer():
                 self._answered(entry.time, body, before)
             case _:
@@ -142,10 +146,19 @@ class LogNotes:
         elif self.state.term == entry.sequence:
             self.takes.append(Take(entry.time, body, owner))
 
+    def _decided(self, time: float, body: Decision, before: Before) -> None:
+        self.decided = (time, body) if self.state.cancelled is body else self.decided
+        if before.is_held and not self.state.is_held:
+            self._approved(time)
+
     def _planned(self, time: float, body: PlanRecorded) -> None:
         if self.state.plan_entry is not body:
             return
         self.planned_at = time
+        self._approved(time)
+
+    def _approved(self, time: float) -> None:
+        """These are the tasks, until somebody replaces a plan that waits for approval."""
         self.tasks = {task_id: TaskNotes() for task_id in self.state.tasks}
         for task_id in self.state.ready:
             self.tasks[task_id].ready_at = time

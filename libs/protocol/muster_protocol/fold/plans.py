@@ -12,22 +12,38 @@ from muster_protocol.retry import max_attempts_of
 def plan(state: RequestState, _: Entry, body: PlanRecorded) -> None:
     if state.plan_entry is not None or not is_acyclic(body.plan):
         return
-    state.plan_entry = body
     state.team = body.team
     state.request_hash = body.request_hash
-    state.deadline = body.deadline if state.deadline is None else min(state.deadline, body.deadline)
+    state.base_deadline = body.deadline if state.base_deadline is None else min(state.base_deadline, body.deadline)
     settle(state, PLAN)
     state.usage += body.usage
+    lay_out(state, body)
+    if body.approve:
+        state.is_held = True
+    else:
+        release(state)
+
+
+def lay_out(state: RequestState, body: PlanRecorded) -> None:
+    """The tasks of the plan, connected; none of them begins yet."""
+    state.plan_entry = body
+    state.tasks.clear()
     for spec in body.plan.tasks:
         missing = len(set(spec.dependencies))
         most = max_attempts_of(spec, body.retry, body.max_attempts)
         state.tasks[spec.id] = TaskState(spec, spec.description, most, missing)
     state.open_tasks = len(state.tasks)
     for spec in body.plan.tasks:
-        if not spec.dependencies:
-            move(state, state.tasks[spec.id], Cause.DEPENDENCIES_DONE)
         if spec.dependencies:
             _connect(state, state.tasks[spec.id])
+
+
+def release(state: RequestState) -> None:
+    """Nobody has to approve the plan, or somebody has: its tasks may begin."""
+    state.is_held = False
+    for task in state.tasks.values():
+        if not task.spec.dependencies:
+            move(state, task, Cause.DEPENDENCIES_DONE)
 
 
 def _connect(state: RequestState, task: TaskState) -> None:

@@ -12,14 +12,17 @@ their cost.
 ENTRIES: what an entry that counts does to the request.
   taken       begins a term, or ends it (handed back); the first one says whose body counts, and the deadline runs
               from the first copy of it that any of them names
-  plan        the first valid one is the plan; its tasks without dependencies become ready
+  plan        the first valid one is the plan; its tasks without dependencies become ready, once it is approved if it
+              has to be
   reserved    begins attempts, each once: of a task that may be dispatched, with the next number; or sets aside what
               the owner's calls of a model may cost, until they are settled (budget.py)
   dispatched  notes where the messages of attempts are stored
   result      the first of an attempt counts, and a worker's first success of the task whichever attempt it is of
               (counting.py); any other adds its cost alone, and so does that of a worker that was stopped (cancelled)
   revision    the first for the next attempt of a task that awaits its retry
-  decision    what a person said; a cancel ends the request
+  question    the first with an id opens it; while one is open the deadline moves (people.py)
+  decision    what a person said: a cancel ends the request, the first reply to a question counts, or its default;
+              a plan that waits for approval is carried out, replaced or given up
   answer      the first one counts and ends the log
 
 TRANSITIONS (moves.py): how a task moves. A cause that a task's phase does not know changes nothing, so an entry that
@@ -38,6 +41,7 @@ from typing import Any
 
 from muster_protocol.fold.budget import UNLIMITED, left_of, set_aside, settle
 from muster_protocol.fold.moves import Cause, move
+from muster_protocol.fold.people import ask, decide
 from muster_protocol.fold.plans import plan
 from muster_protocol.fold.results import take_result
 from muster_protocol.fold.state import Attempt, Entry, RequestState
@@ -49,6 +53,7 @@ from muster_protocol.messages import (
     Dispatched,
     LogBody,
     PlanRecorded,
+    Question,
     Reserved,
     Result,
     Revision,
@@ -129,11 +134,6 @@ def _revision(state: RequestState, _: Entry, body: Revision) -> None:
     heapq.heappush(state.timers, (body.not_before, body.task_id, body.attempt))
 
 
-def _decision(state: RequestState, _: Entry, body: Decision) -> None:
-    state.controls_seen = max(state.controls_seen, body.control_sequence)
-    state.cancelled = state.cancelled or body
-
-
 def _answer(state: RequestState, entry: Entry, body: Answer) -> None:
     state.answer, state.answered_at = body, entry.time
 
@@ -145,6 +145,7 @@ ENTRIES: dict[type[LogBody], Callable[[RequestState, Entry, Any], None]] = {  # 
     Dispatched: _dispatched,
     Result: take_result,
     Revision: _revision,
-    Decision: _decision,
+    Question: ask,
+    Decision: decide,
     Answer: _answer,
 }

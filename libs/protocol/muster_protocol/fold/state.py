@@ -8,6 +8,7 @@ from typing import NamedTuple, Self, TypedDict
 from pydantic import TypeAdapter
 
 from muster_protocol.attempt_id import AttemptId
+from muster_protocol.fold.questions import Asked
 from muster_protocol.messages import Answer, Decision, LogBody, PlanRecorded, Result, TaskOutcome, Usage
 from muster_protocol.plan import Plan, TaskSpec
 from muster_protocol.status_words import TaskStatus
@@ -193,8 +194,10 @@ class RequestState:
     request_hash: str = ""
     request_sequence: int = 0  # of the message that is the lease
     stored_at: float = 0.0  # the first copy of the request that is known; 0: not known
-    deadline: float | None = None
+    base_deadline: float | None = None  # without what waiting for people adds
+    paused_seconds: float = 0.0  # what it adds
     plan_entry: PlanRecorded | None = None
+    is_held: bool = False  # the plan waits for approval
     tasks: dict[str, TaskState] = field(default_factory=dict[str, TaskState])
     ready: OrderedDict[str, None] = field(default_factory=OrderedDict[str, None])  # a set that knows its first
     awaiting_retry: dict[str, None] = field(default_factory=dict[str, None])
@@ -210,9 +213,23 @@ class RequestState:
     usage: Usage = field(default_factory=Usage)
     cancelled: Decision | None = None
     controls_seen: int = 0
+    questions: dict[str, Asked] = field(default_factory=dict[str, Asked])
+    open_questions: dict[str, None] = field(default_factory=dict[str, None])
+    refused_replies: int = 0
+    refusals: tuple[Decision, ...] = ()  # the last few
+    notes: tuple[Decision, ...] = ()  # of people, the last few
     answer: Answer | None = None
     answered_at: float = 0.0
     uncounted: int = 0  # results that came second, or of workers that were stopped
+
+    @property
+    def deadline(self) -> float | None:
+        """The time of the request, its seconds, and those in which it waited for people.
+
+        A question that is open counts as if it were open up to its limit, so a deadline never passes before a reply
+        may come; the reply moves it back.
+        """
+        return None if self.base_deadline is None else self.base_deadline + self.paused_seconds
 
     @property
     def plan(self) -> Plan | None:

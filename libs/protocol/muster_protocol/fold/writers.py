@@ -10,6 +10,7 @@ from muster_protocol.messages import (
     Dispatched,
     LogBody,
     PlanRecorded,
+    Question,
     Reserved,
     Result,
     Revision,
@@ -32,6 +33,7 @@ WRITERS: dict[type[LogBody], Writer] = {
     Dispatched: Writer.THE_OWNER,
     Result: Writer.OWNER_OR_WORKER,
     Revision: Writer.THE_OWNER,
+    Question: Writer.THE_OWNER,
     Decision: Writer.THE_OWNER,
     Answer: Writer.THE_OWNER,
 }

@@ -1,8 +1,8 @@
 """Every message of the wire; one file for each subject that they travel on, and several for the log."""
 
-from muster_protocol.messages.answer import Answer, TaskOutcome
+from muster_protocol.messages.answer import Answer, ConfidenceParts, Selected, TaskOutcome
 from muster_protocol.messages.base import MOST, Message, Output, Usage, invalid
-from muster_protocol.messages.control import Abort, Cancel, Check
+from muster_protocol.messages.control import Abort, Cancel, Check, Note, Reply
 from muster_protocol.messages.errors import ErrorReport
 from muster_protocol.messages.events import ConflictFound, HandedBack, Progress, Refused, Started, ToolUsed
 from muster_protocol.messages.log import (
@@ -18,23 +18,23 @@ from muster_protocol.messages.log import (
     refining,
     reviewing,
 )
-from muster_protocol.messages.people import Decision
+from muster_protocol.messages.people import Decision, Question
 from muster_protocol.messages.request import Budget, Request
 from muster_protocol.messages.result import Failure, Result
 from muster_protocol.messages.task import Task
 from muster_protocol.status_words import AnswerStatus, ResultStatus
 
-LogBody = Taken | PlanRecorded | Reserved | Dispatched | Revision | Decision | Result | Answer
+LogBody = Taken | PlanRecorded | Question | Reserved | Dispatched | Revision | Decision | Result | Answer
 Event = Started | HandedBack | Refused | Progress | ToolUsed | ConflictFound
-Control = Cancel | Abort | Check
+Control = Cancel | Reply | Note | Abort | Check
 
 LOG_KINDS: dict[str, type[LogBody]] = {
-    cls.kind: cls for cls in (Taken, PlanRecorded, Reserved, Dispatched, Revision, Decision, Result, Answer)
+    cls.kind: cls for cls in (Taken, PlanRecorded, Question, Reserved, Dispatched, Revision, Decision, Result, Answer)
 }
 EVENT_KINDS: dict[str, type[Event]] = {
     cls.kind: cls for cls in (Started, HandedBack, Refused, Progress, ToolUsed, ConflictFound)
 }
-CONTROL_KINDS: dict[str, type[Control]] = {cls.kind: cls for cls in (Cancel, Abort, Check)}
+CONTROL_KINDS: dict[str, type[Control]] = {cls.kind: cls for cls in (Cancel, Reply, Note, Abort, Check)}
 MESSAGES: tuple[type[Message], ...] = (
     Request,
     Task,
@@ -58,6 +58,7 @@ __all__ = [
     "Budget",
     "Cancel",
     "Check",
+    "ConfidenceParts",
     "ConflictFound",
     "Control",
     "Decision",
@@ -69,16 +70,20 @@ __all__ = [
     "HandedBack",
     "LogBody",
     "Message",
+    "Note",
     "Output",
     "PlanRecorded",
     "Progress",
+    "Question",
     "Refused",
+    "Reply",
     "Request",
     "Reservation",
     "Reserved",
     "Result",
     "ResultStatus",
     "Revision",
+    "Selected",
     "Started",
     "Taken",
     "Task",

@@ -5,6 +5,7 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 
@@ -40,9 +41,9 @@ async def plan(owner: Owner) -> None:
     try:
         with plan_span(owner) as span:
             async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):
-                made = await make_plan(request, team, model, await _seen(owner, request))
+                planned = await make_plan(request, team, model, await _seen(owner, request))
             if span is not None:
-                span.set_attribute(names.TASKS, len(made.plan.tasks))
+                span.set_attribute(names.TASKS, len(planned.plan.tasks))
     except (TimeoutError, Retryable) as error:
         await _pause(owner, "planning is tried again", error)
         return
@@ -54,28 +55,32 @@ async def plan(owner: Owner) -> None:
         log.exception("… request %s: planning failed", owner.request_id)
         await refuse(owner, f"no plan could be made: {error!r}", error_type(error))
         return
-    await _record(owner, _entry(owner, request, made))
+    await _record(owner, _entry_of(owner, request, planned))
 
 
-def _entry(owner: Owner, request: Request, made: Planned) -> PlanRecorded:
-    """The plan with what request and team say about it."""
-    team = owner.resources.team
+def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
+    """The plan as it stands in the log, with what holds for the request."""
+    team, plan, limits = owner.resources.team, planned.plan, owner.resources.team.limits
+    approve = team.supervisor.approve if request.approve is None else request.approve
     return PlanRecorded(
-        plan=made.plan,
-        text=request.text or made.plan.goal,
+        plan=plan,
+        text=request.text or plan.goal,
         team=team.team,
         request_hash=owner.request_hash,
         deadline=owner.deadline,
         in_flight=min(request.in_flight or team.limits.in_flight, team.limits.in_flight),
-        max_attempts=team.limits.max_attempts,
-        retry=_retries(made.plan, team),
-        other_models=_other_models(made.plan, team),
-        timeout_seconds=team.limits.task_timeout_seconds,
+        max_attempts=limits.max_attempts,
+        retry=_retries(team.tags if approve else _tags(plan), team),
+        other_models=_other_models(plan, team),
+        timeout_seconds=limits.task_timeout_seconds,
         budget=request.budget,
+        answer_schema=request.answer_schema,
+        approve=approve,
+        person_seconds=_person_seconds(owner, request),
         planner=owner.resources.model.name if request.text else "given",
-        warnings=made.warnings,
-        same_work=_listed(made.same_work),
-        usage=made.usage,
+        warnings=planned.warnings,
+        same_work=_listed(planned.same_work),
+        usage=planned.usage,
     )
 
 
@@ -117,12 +122,22 @@ def _listed(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     return tuple(group[:MAX_SAME] for group in groups[:MAX_GROUPS])
 
 
-def _retries(plan: Plan, team: Team) -> dict[str, Retry]:
-    """What the team says about the retries of each tag of the plan, where it says something."""
-    named = ((task.tag, *task.roles) for task in plan.tasks)
-    tags = {tag: None for tags in named for tag in tags if tag is not None}  # in the order of the plan
-    said = {tag: team.retry_of(tag) for tag in tags}
+def _tags(plan: Plan) -> list[str | None]:
+    return [tag for task in plan.tasks for tag in (task.tag, *task.roles)]
+
+
+def _retries(tags: Iterable[str | None], team: Team) -> dict[str, Retry]:
+    """What the team says about the retries of each tag, where it says something; an edited plan may have any."""
+    said = {tag: team.retry_of(tag) for tag in dict.fromkeys(tags) if tag is not None}  # in the order of the plan
     return {tag: retry for tag, retry in said.items() if retry != TABLE}
+
+
+def _person_seconds(owner: Owner, request: Request) -> float:
+    """How much waiting for people may add to the deadline: the log must outlive both. 0: the clock runs on."""
+    limits = owner.resources.team.limits
+    is_paused = limits.pause_for_people if request.pause_for_people is None else request.pause_for_people
+    seconds = request.deadline_seconds or limits.deadline_seconds
+    return max(0.0, min(limits.person_seconds, owner.resources.longest_deadline - seconds)) if is_paused else 0.0
 
 
 def _other_models(plan: Plan, team: Team) -> dict[str, str]:

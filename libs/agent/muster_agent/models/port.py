@@ -1,7 +1,7 @@
 """The model port: a typed brief with tools goes in, text or tool calls with their cost come out."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import Any, Literal, Protocol
@@ -63,6 +63,7 @@ class WorkBrief:
     expected_output: str | Mapping[str, Any] | None = None
     context: Mapping[str, Output] = field(default_factory=dict[str, Output])
     inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    notes: Sequence[str] = ()  # of people; it may grow while the task is done, and is read for each reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ class ComposeBrief:
     draft: str = ""  # an answer that does not fit the schema, and what is wrong with it
     mistakes: tuple[str, ...] = ()
     request: str = ""
+    notes: Sequence[str] = ()  # of people
     asked: Mapping[str, str] = field(default_factory=dict[str, str])  # of each output: what was asked, and of whom
 
 

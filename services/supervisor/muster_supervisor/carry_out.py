@@ -4,11 +4,12 @@ import asyncio
 import time
 from typing import assert_never
 
-from muster_supervisor.decide import DispatchTasks, Expire, GiveAnswer, MakePlan, Refine, Step, TryAgain
+from muster_supervisor.decide import DispatchTasks, Expire, GiveAnswer, Grow, MakePlan, Refine, Step, TryAgain
 from muster_supervisor.owner import Owner
 from muster_supervisor.steps.answer import give_answer
 from muster_supervisor.steps.dispatch import dispatch
 from muster_supervisor.steps.expire import expire
+from muster_supervisor.steps.grow import grow
 from muster_supervisor.steps.plan import plan
 from muster_supervisor.steps.refine import start_revising
 
@@ -42,6 +43,8 @@ class Steps:
                     await plan(self._owner)
                 case DispatchTasks():
                     await self._dispatch(step)
+                case Grow():
+                    await grow(self._owner, step)
                 case Refine() | TryAgain():
                     start_revising(self._owner, step)
                 case Expire():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from muster_protocol.attempt_id import AttemptId
-from muster_protocol.fold import RequestState, TaskPhase, advance, next_timer
+from muster_protocol.fold import RequestState, TaskPhase, advance, is_complete, next_timer, pending_growth
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
 from muster_protocol.retry import is_refined, retry_delay, retry_of
 
@@ -52,6 +52,13 @@ class Expire:
 
 
 @dataclass(frozen=True, slots=True)
+class Grow:
+    """Record by what the plan grows, or why it does not."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
 class GiveAnswer:
     """Write the answer: nothing is left to wait for, or there is no time or money left."""
 
@@ -61,7 +68,7 @@ class GiveAnswer:
     cause: str = ""  # the class of what ended the request, for `error.type`; empty: what ended its tasks
 
 
-Step = MakePlan | DispatchTasks | Refine | TryAgain | Expire | GiveAnswer
+Step = MakePlan | DispatchTasks | Grow | Refine | TryAgain | Expire | GiveAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,7 @@ def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE) -> li
     if state.plan_entry is None:
         return [MakePlan()]
     steps: list[Step] = [Expire(_last_attempt(state, task_id)) for task_id in state.expired]
+    steps.extend(Grow(cause) for cause in pending_growth(state))
     attempts = tuple(_dispatchable(state, now, allowance))
     if attempts:
         steps.append(DispatchTasks(attempts))
@@ -126,7 +134,7 @@ def _ending(state: RequestState, now: float) -> GiveAnswer | None:
     if state.cancelled is not None:
         by = state.cancelled.reason or f"cancelled by {state.cancelled.by}"
         return GiveAnswer(AnswerStatus.CANCELLED, by, cause="cancelled")
-    if state.plan_entry is not None and state.open_tasks == 0:
+    if is_complete(state):
         return GiveAnswer(status_of(state), "")
     moment = last_moment(state)
     if moment is not None and now >= moment:

@@ -69,6 +69,7 @@ class Limits(Strict):
     deadline_seconds: float = Field(default=DEFAULT_DEADLINE_SECONDS, gt=0)
     task_timeout_seconds: float = Field(default=300, gt=0)
     max_attempts: int = Field(default=3, ge=1, le=10)
+    tasks: int = Field(default=2_000, ge=1)  # of a request whose plan grows
     task_tokens: int | None = Field(default=None, ge=1)
     request_lease_seconds: float = Field(default=10, ge=1, le=300)  # applied by provisioning, as is the next
     task_lease_seconds: float = Field(default=30, ge=1, le=3600)

@@ -10,6 +10,7 @@ from muster_protocol.messages import (
     Answer,
     Decision,
     Dispatched,
+    Extended,
     PlanRecorded,
     Reserved,
     Result,
@@ -130,6 +131,8 @@ class LogNotes:
                 self._revised(entry.time, body, before)
             case Decision():
                 self.decided = (entry.time, body) if self.state.cancelled is body else self.decided
+            case Extended():
+                self._extended(entry.time)
             case Answer():
                 self._answered(entry.time, body, before)
             case _:
@@ -149,6 +152,14 @@ class LogNotes:
         self.tasks = {task_id: TaskNotes() for task_id in self.state.tasks}
         for task_id in self.state.ready:
             self.tasks[task_id].ready_at = time
+
+    def _extended(self, time: float) -> None:
+        """The tasks that came, and those that need not wait any more."""
+        for task_id, task in self.state.tasks.items():
+            notes = self.tasks.setdefault(task_id, TaskNotes())
+            if task.phase is TaskPhase.READY and notes.ready_at is None:
+                notes.ready_at = time
+        self._completed(time)
 
     def _reserved(self, entry: Entry, body: Reserved) -> None:
         for reservation in body.attempts:
@@ -197,6 +208,9 @@ class LogNotes:
         for dependent in self.state.tasks[task_id].dependents:
             if self.state.tasks[dependent].phase is TaskPhase.READY and self.tasks[dependent].ready_at is None:
                 self.tasks[dependent].ready_at = time
+        self._completed(time)
+
+    def _completed(self, time: float) -> None:
         if self.state.open_tasks:
             self.completed_at = None  # a late success may have let others wait again
         elif self.completed_at is None:

@@ -19,6 +19,7 @@ ENTRIES: what an entry that counts does to the request.
               (counting.py); any other adds its cost alone, and so does that of a worker that was stopped (cancelled)
   revision    the first for the next attempt of a task that awaits its retry
   decision    what a person said; a cancel ends the request
+  extended    the first of a cause says what it came to: new tasks, none, or why not (growth.py)
   answer      the first one counts and ends the log
 
 TRANSITIONS (moves.py): how a task moves. A cause that a task's phase does not know changes nothing, so an entry that
@@ -35,6 +36,7 @@ import heapq
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from muster_protocol.fold.growth import extend
 from muster_protocol.fold.moves import Cause, move
 from muster_protocol.fold.plans import plan
 from muster_protocol.fold.results import take_result
@@ -45,6 +47,7 @@ from muster_protocol.messages import (
     Answer,
     Decision,
     Dispatched,
+    Extended,
     LogBody,
     PlanRecorded,
     Reserved,
@@ -130,5 +133,6 @@ ENTRIES: dict[type[LogBody], Callable[[RequestState, Entry, Any], None]] = {  # 
     Result: take_result,
     Revision: _revision,
     Decision: _decision,
+    Extended: extend,
     Answer: _answer,
 }

@@ -8,6 +8,7 @@ from muster_protocol.messages import (
     Answer,
     Decision,
     Dispatched,
+    Extended,
     LogBody,
     PlanRecorded,
     Reserved,
@@ -33,6 +34,7 @@ WRITERS: dict[type[LogBody], Writer] = {
     Result: Writer.OWNER_OR_WORKER,
     Revision: Writer.THE_OWNER,
     Decision: Writer.THE_OWNER,
+    Extended: Writer.THE_OWNER,
     Answer: Writer.THE_OWNER,
 }
 

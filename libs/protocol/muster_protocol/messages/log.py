@@ -8,6 +8,7 @@ from pydantic import Field
 from muster_protocol import headers as h
 from muster_protocol.messages.base import Usage
 from muster_protocol.messages.entry import LogEntry
+from muster_protocol.messages.growth import GrowthLimits
 from muster_protocol.messages.request import Budget
 from muster_protocol.plan import Frozen, Plan, Retry
 from muster_protocol.sender import Origin
@@ -62,6 +63,7 @@ class PlanRecorded(LogEntry):
     retry: dict[Tag, Retry] = Field(default_factory=dict[Tag, Retry])  # what holds for the tasks of a tag
     timeout_seconds: float = Field(default=300.0, gt=0)
     budget: Budget = Budget()
+    growth: GrowthLimits = GrowthLimits()
     planner: str = ""
     warnings: tuple[str, ...] = ()
     same_work: tuple[tuple[TaskId, ...], ...] = ()  # groups of tasks that say the same

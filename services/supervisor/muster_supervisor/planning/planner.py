@@ -21,6 +21,7 @@ from muster_protocol.messages import Request, Usage
 from muster_protocol.plan import MAX_DEPENDENCIES, MAX_TASKS, Plan, TaskSpec
 from muster_protocol.unfold import unfold
 from muster_supervisor.planning.lint import Finding, errors, lint, same_work
+from muster_supervisor.planning.lint_growth import growth_findings
 from muster_supervisor.planning.routing import route
 
 MAX_PLAN_TOKENS = 16_384  # some 150 tasks; a longer list is better asked for as a map
@@ -104,6 +105,7 @@ def _linted(plan: Plan, request: Request, team: Team) -> list[Finding]:
     tracing = current()
     with tracing.span(names.LINT, {names.TASKS: len(plan.tasks)}) as span:
         findings = lint(plan, team, request.budget, request.num_tasks, is_map=request.map is not None)
+        findings = [*growth_findings(plan), *findings]
         if span is not None:
             span.set_attribute(names.FINDINGS, len(findings))
         if wrong := errors(findings):

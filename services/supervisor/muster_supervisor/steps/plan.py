@@ -12,7 +12,7 @@ from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
 from muster_protocol.errors import Invalid, MusterError, Retryable
-from muster_protocol.messages import PlanRecorded, Request, Usage
+from muster_protocol.messages import GrowthLimits, PlanRecorded, Request, Usage
 from muster_protocol.plan import TABLE, Plan, Retry
 from muster_supervisor.owner import Owner
 from muster_supervisor.planning.planner import Unplannable, make_plan
@@ -59,6 +59,7 @@ async def plan(owner: Owner) -> None:
         retry=_retries(planned, team),
         timeout_seconds=team.limits.task_timeout_seconds,
         budget=request.budget,
+        growth=growth_limits(request, team),
         planner=model.name if request.text else "given",
         warnings=warnings,
         same_work=_listed(same_work),
@@ -78,6 +79,11 @@ async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
         except Invalid as error:
             owner.spent += plan_entry.usage
             await refuse(owner, f"the plan cannot be stored: {error}", "invalid")
+
+
+def growth_limits(request: Request, team: Team) -> GrowthLimits:
+    """How far the plan may grow."""
+    return GrowthLimits(tasks=min(team.limits.tasks, request.budget.tasks or team.limits.tasks))
 
 
 def _listed(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:

@@ -41,6 +41,8 @@ PURE = [
     *(name for name in MODULES if name.startswith("muster_protocol.")),
     "muster_supervisor.decide",
     "muster_supervisor.planning.lint",
+    "muster_supervisor.planning.repeated",
+    "muster_supervisor.planning.vague",
     "muster_supervisor.poison",
     "muster_supervisor.planning.routing",
     "muster_supervisor.composing.final",

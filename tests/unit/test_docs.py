@@ -295,6 +295,6 @@ def test_a_decision_says_context_decision_and_consequences_on_thirty_lines(page:
     text = text_of(page)
 
     assert len(text.splitlines()) <= 30
-    assert text.startswith(f"# {DECISIONS.index(page) + 1}. ")
-    assert page.name.startswith(f"{DECISIONS.index(page) + 1:04d}-")
+    assert text.startswith(f"# {int(page.name[:4])}. ")  # a number may be missing: what it decides is on its way
+    assert [other for other in DECISIONS if other.name[:5] == page.name[:5]] == [page]
     assert [text.find(word) > 0 for word in ("**Context.**", "**Decision.**", "**Consequences.**")] == [True] * 3

@@ -86,6 +86,8 @@ async def _show_one(client: Client, name: str, *, is_json: bool) -> None:
     if state.plan_entry is not None:
         out.print(plain(state.plan_entry.plan.goal or state.plan_entry.text, MAX_ASKED), style="bold")
         out.print(tasks_of(view))
+        for warning in state.plan_entry.warnings:
+            out.print(plain(f"the plan: {warning}", MAX_FAILURE), style="yellow", soft_wrap=True)
     for failure in failures[-MAX_FAILURES:]:
         out.print(plain(str(failure), MAX_FAILURE), style="red", soft_wrap=True)
     if len(failures) > MAX_FAILURES:

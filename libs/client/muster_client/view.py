@@ -50,6 +50,7 @@ class RequestView:
             "started_at": state.started_at or None,
             "tasks": [self._task(task) for task in state.tasks.values()],
             "plan": state.plan.model_dump(mode="json") if state.plan else None,
+            "warnings": list(state.plan_entry.warnings) if state.plan_entry else [],
             "usage": state.usage.model_dump(mode="json"),
             "answer": state.answer.model_dump(mode="json", by_alias=True) if state.answer else None,
             "results_uncounted": state.uncounted,

@@ -199,9 +199,9 @@ def test_a_copy_is_supervised_once_its_request_should_have_been_answered_long_ag
 
 
 @given(st.lists(st.sets(st.integers(1, 200), max_size=80), max_size=6))
-def test_the_earliest_messages_of_an_open_request_are_nobodys_surplus(holders: list[set[int]]):
+def test_the_earliest_messages_of_an_open_request_are_put_back_by_nobody(holders: list[set[int]]):
     stored = set[int]().union(*holders)
-    let_go = {sequence for held in holders for sequence in surplus(held)}
+    put_back = {sequence for held in holders for sequence in surplus(held)}
 
-    assert set(sorted(stored)[:MAX_KEPT]).isdisjoint(let_go)
+    assert set(sorted(stored)[:MAX_KEPT]).isdisjoint(put_back)
     assert all(len(held) - len(surplus(held)) <= MAX_KEPT for held in holders)

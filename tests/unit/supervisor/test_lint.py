@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from muster_protocol.messages import Budget
 from muster_protocol.plan import Plan, cycle_in
-from muster_supervisor.planning.lint import errors, lint, same_work
+from muster_supervisor.planning.lint import errors, lint
+from muster_supervisor.planning.repeated import nearly_same_work, same_work
 from muster_supervisor.planning.routing import route
 from tests.unit.agent.teams import team
 
@@ -27,7 +28,9 @@ FIVE = {"at_least": 5}
 
 
 def plan(*tasks: dict[str, Any]) -> Plan:
-    return Plan.model_validate({"tasks": [{"description": f"find out number {n}", **t} for n, t in enumerate(tasks)]})
+    return Plan.model_validate(
+        {"tasks": [{"description": f"count the sheep in meadow {n}", **t} for n, t in enumerate(tasks)]}
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,6 +165,49 @@ def test_a_route_ends_at_one_role_and_a_broadcast_at_all_that_match():
         ("c", "writing", ("b-researcher", "b-analyst", "a")),
     ]
     assert [task.timeout_seconds for task in routed.tasks] == [60, None, 60, None]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are_same"),
+    [
+        ("Find the current prices of apples in EUR", "Please look up prices of apples, in EUR", True),
+        ("Compare Azure with Google Cloud", "Compare Google Cloud with Azure", True),
+        ("Summarise the role of insulin in adults", "Summarise the role of insulin in children", False),
+        ("List the sales of 2023", "List the sales of 2024", False),
+        ("Convert 5 USD to EUR", "Convert 5 EUR to USD", False),
+        ("List cities with more people than Oslo", "List cities with less people than Oslo", False),
+        ("add -5 %", "add 5 %", False),
+        ("the", "it", False),
+    ],
+)
+def test_tasks_that_differ_only_in_how_it_is_said_are_nearly_the_same_work(one: str, other: str, are_same: bool):
+    both = plan({"id": "a", "tag": "fast", "description": one}, {"id": "b", "tag": "fast", "description": other})
+
+    assert nearly_same_work(both, both.tasks) == ([("a", "b")] if are_same else [])
+
+
+def test_nearly_the_same_work_is_a_warning_unless_inputs_or_a_function_say_what_differs():
+    team_of_both = team({"name": "thinker"}, {"name": "counter", "run": "roles:count"})
+    texts = ("Find all prices of apples", "look up the prices of apples")
+
+    def warned(**fields: Any) -> list[str]:
+        tasks = [{"id": f"t{n}", "description": text, **fields} for n, text in enumerate(texts)]
+        return [finding.text for finding in lint(plan(*tasks), team_of_both)]
+
+    assert warned(tag="thinker") == ["nearly the same work, say what differs: t0 = t1"]
+    assert warned(tag="thinker", inputs={"page": 3}) == []
+    assert warned(tag="counter") == []
+
+
+def test_a_vague_description_is_no_warning_where_inputs_or_a_function_say_the_rest():
+    team_of_both = team({"name": "thinker"}, {"name": "counter", "run": "roles:count"})
+    task = {"id": "a", "description": "process the data"}
+
+    assert [str(found) for found in lint(plan({**task, "tag": "thinker"}), team_of_both)] == [
+        "tasks: vague descriptions, say what exactly: a"
+    ]
+    assert lint(plan({**task, "tag": "thinker", "inputs": {"data": [1, 2]}}), team_of_both) == []
+    assert lint(plan({**task, "tag": "counter"}), team_of_both) == []
 
 
 GRAPHS = st.dictionaries(st.integers(0, 9).map(str), st.sets(st.integers(0, 9).map(str)), min_size=1)

@@ -9,7 +9,10 @@ from anthropic.types import Message
 
 from muster_agent.errors import KeyRefused, ModelAway, RateLimited
 from muster_agent.models.port import Ask, PlanBrief, Price, Reply, Stop, ToolCall, Turn
-from muster_agent.models.prompts import LAST_TURN, PlanDraft, data, prompt
+from muster_agent.models.prompts import prompt
+from muster_agent.models.prompts.boundary import data
+from muster_agent.models.prompts.draft import PlanDraft
+from muster_agent.models.prompts.work import LAST_TURN
 from muster_protocol.errors import MusterError, Terminal
 from muster_protocol.messages import Usage
 

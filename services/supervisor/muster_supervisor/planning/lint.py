@@ -1,7 +1,6 @@
 """What is wrong with a plan: findings, of which an error keeps it from running. Pure, and linear in the plan."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,20 +13,13 @@ from muster_agent.team.schema import FunctionRole, Team
 from muster_protocol.fields import nearest
 from muster_protocol.messages import Budget
 from muster_protocol.plan import MAX_INPUTS, MAX_TASKS, AtLeast, Plan, TaskSpec, copy_id, cycle_in, needs_of
+from muster_supervisor.planning.repeated import nearly_same_work, same_work
 from muster_supervisor.planning.routing import Matching, matcher
+from muster_supervisor.planning.vague import is_vague
 
 MESSAGE_DEPTH = 8  # levels of lists and objects around inputs, in whichever message they travel
 MAX_FINDINGS = 20  # errors in one answer: more would hide the first ones …
 MAX_OF_A_RULE = 10  # … and those of one rule must not hide what another rule says
-_VAGUE = re.compile(
-    r"(please )?(analy[sz]e|process|handle|do|check|work on|use|look at)( the| this| that| all)?"
-    r" (data|it|task|work|stuff|things?|results?|information|input)\.?"
-)
-
-
-_WORD = re.compile(
-    r"-?\d+(?:[.,]\d+)*|\w+|[^\w\s.,;:!?\"'`()\[\]{}-]"
-)  # numbers, words, signs with a meaning such as %
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +49,7 @@ def lint(
     findings = [finding for found in rules for finding in found[:MAX_OF_A_RULE]]
     if not findings:
         findings = _size_findings(plan, budget or Budget(), matching)
-    return [*findings[:MAX_FINDINGS], *_warnings(plan, num_tasks, is_map=is_map)]
+    return [*findings[:MAX_FINDINGS], *_warnings(plan, matching, num_tasks, is_map=is_map)]
 
 
 def errors(findings: Iterable[Finding]) -> list[Finding]:
@@ -203,38 +195,32 @@ def _size_findings(plan: Plan, budget: Budget, matching: Matching) -> list[Findi
     ]
 
 
-def _warnings(plan: Plan, num_tasks: int | None, *, is_map: bool) -> list[Finding]:
+def _warnings(plan: Plan, matching: Matching, num_tasks: int | None, *, is_map: bool) -> list[Finding]:
     found: list[Finding] = []
     if num_tasks is not None and len(plan.tasks) != num_tasks:
         found.append(Finding("warning", "tasks", f"{num_tasks} tasks were asked for, the plan has {len(plan.tasks)}"))
-    texts = [task.description.strip().lower() for task in plan.tasks]
-    vague = [task.id for task, text in zip(plan.tasks, texts, strict=True) if _VAGUE.fullmatch(text)]
-    if vague:
+    described = [task for task in plan.tasks if _is_told_by_words(task, matching)]
+    if vague := [task.id for task in described if is_vague(task.description)]:
         found.append(Finding("warning", "tasks", f"vague descriptions, say what exactly: {_listed(vague)}"))
-    repeated = [] if is_map else [task_id for group in same_work(plan) for task_id in group[1:]]
-    if repeated:
+    if is_map:
+        return found
+    same = same_work(plan)
+    if repeated := [task_id for group in same for task_id in group[1:]]:
         found.append(Finding("warning", "tasks", f"the same work as an earlier task: {_listed(repeated)}"))
+    nearly = [group for group in nearly_same_work(plan, described) if not _is_within(group, same)]
+    if nearly:
+        groups = [" = ".join(group) for group in nearly]
+        found.append(Finding("warning", "tasks", f"nearly the same work, say what differs: {_listed(groups)}"))
     return found
 
 
-def same_work(plan: Plan) -> list[tuple[str, ...]]:
-    """Groups of tasks that are the same work: with the same tags, dependencies and inputs, and the same words.
+def _is_told_by_words(task: TaskSpec, matching: Matching) -> bool:
+    """Whether all that a task is about stands in its description: neither in inputs, nor in a function's code."""
+    return not task.inputs and not all(isinstance(role, FunctionRole) for role in matching(task))
 
-    Copies of a broadcast are meant to be the same, and so are the tasks of which a plan selects the best.
-    """
-    texts = [" ".join(_WORD.findall(task.description.lower())) or task.description for task in plan.tasks]
-    if len(set(texts)) == len(texts):
-        return []
-    needed = {need for task in plan.tasks for need in task.dependencies}
-    is_select = plan.aggregation == "select"
-    groups: dict[tuple[object, ...], list[str]] = {}
-    for task, text in zip(plan.tasks, texts, strict=True):
-        if task.broadcast or (is_select and task.id not in needed):
-            continue
-        tags = (task.tag, frozenset(task.match_all), frozenset(task.match_some))
-        inputs = json.dumps(task.inputs, sort_keys=True, default=str) if task.inputs else ""
-        groups.setdefault((text, tags, frozenset(task.dependencies), inputs), []).append(task.id)
-    return [tuple(group) for group in groups.values() if len(group) > 1]
+
+def _is_within(group: tuple[str, ...], groups: Iterable[tuple[str, ...]]) -> bool:
+    return any(set(group) <= set(other) for other in groups)
 
 
 def _listed(ids: list[str]) -> str:

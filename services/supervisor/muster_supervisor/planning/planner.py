@@ -20,8 +20,9 @@ from muster_protocol.fields import check_supported
 from muster_protocol.messages import Request, Usage
 from muster_protocol.plan import MAX_DEPENDENCIES, MAX_TASKS, Plan, TaskSpec
 from muster_protocol.unfold import unfold
-from muster_supervisor.planning.lint import Finding, errors, lint, same_work
+from muster_supervisor.planning.lint import Finding, errors, lint
 from muster_supervisor.planning.lint_growth import growth_findings
+from muster_supervisor.planning.repeated import same_work
 from muster_supervisor.planning.routing import route
 
 MAX_PLAN_TOKENS = 16_384  # some 150 tasks; a longer list is better asked for as a map

@@ -18,7 +18,7 @@ from muster_protocol import headers as h
 from muster_protocol.fold import RequestState
 
 OVERDUE_SECONDS = 15.0  # after the deadline: a lease, and what a takeover takes; then whoever holds a copy answers
-MAX_KEPT = 32  # copies of an open request in one process: what the broker waits for at once is bounded for all teams
+MAX_KEPT = 32  # copies of an open request that one process holds and keeps alive; the others wait in the queue
 
 
 class Disposition(Enum):
@@ -72,10 +72,7 @@ def is_overdue(state: RequestState, now: float) -> bool:
 
 
 def surplus(held: Iterable[int]) -> list[int]:
-    """Of the messages of one open request that one process holds, those that it need not keep.
-
-    The earliest are kept. So of all that are stored the first few are nobody's surplus, whoever holds which.
-    """
+    """Of the messages of one open request that one process holds, those that it puts back; it keeps the earliest."""
     return sorted(held)[MAX_KEPT:]
 
 

@@ -11,6 +11,7 @@ from muster_supervisor.taking.notes import note_returned, taken_note
 log = logging.getLogger("muster.supervisor")
 
 LOOKS_PER_LEASE = 4  # how often the log is read; a run that ends here is seen at once
+SURPLUS_LEASES = 3  # until a message comes again that is one too many to hold: seldom enough to cost nothing
 
 
 class Duplicates:
@@ -60,7 +61,7 @@ class Duplicates:
             for delivery in list(self._held.values()):
                 await self._review(delivery)
             for sequence in surplus(self._held):
-                await self._acknowledge(self._held[sequence])
+                await self._put_back(self._held[sequence])
             if self._held:
                 await self._log.changed(self._resources.lease_seconds / LOOKS_PER_LEASE)
 
@@ -73,18 +74,30 @@ class Duplicates:
             self._forget(delivery)
             delivery.lease.drop()
         elif self._is_stopping or (found is not Disposition.KEPT and not self.is_supervised):
-            self._forget(delivery)  # it comes again, and then it is supervised
-            await note_returned(self._resources.bus, self._resources.team.team, delivery)
-            delivery.lease.hand_back()
+            self._forget(delivery)
+            await self._return(delivery, 0.0)  # it comes again, and then it is supervised
         elif delivery.sequence not in self._introduced and found is Disposition.KEPT:
             self._introduced.add(delivery.sequence)
             await self._introduce(delivery)
 
     async def _acknowledge(self, delivery: Delivery) -> None:
-        """Nobody needs it: there is an answer, or there are enough others; the sender of another body is told."""
+        """There is an answer, so nobody needs it; the sender of another body is told."""
         await report_reuse(self._resources.bus, self._log.state, delivery)
         self._forget(delivery)
         delivery.lease.ack()
+
+    async def _put_back(self, delivery: Delivery) -> None:
+        """One too many to hold: it stays in the queue and comes again later, then perhaps after the answer."""
+        self._forget(delivery)
+        if self._log.state.term:  # its deliveries count for nothing, another message is the lease
+            delivery.lease.hand_back(SURPLUS_LEASES * self._resources.lease_seconds)
+        else:
+            await self._return(delivery, SURPLUS_LEASES * self._resources.lease_seconds)
+
+    async def _return(self, delivery: Delivery, delay_seconds: float) -> None:
+        """Hand it back with a note, so that this delivery does not count as an unproductive take."""
+        await note_returned(self._resources.bus, self._resources.team.team, delivery)
+        delivery.lease.hand_back(delay_seconds)
 
     def _forget(self, delivery: Delivery) -> None:
         """A later delivery of the message may have replaced this one meanwhile; that one stays."""

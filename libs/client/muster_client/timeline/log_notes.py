@@ -50,6 +50,7 @@ class Before(NamedTuple):
     uncounted: int
     is_answered: bool
     is_awaiting_retry: bool
+    growing: int
 
 
 @dataclass(slots=True)
@@ -100,6 +101,7 @@ class LogNotes:
     answered_at: float | None = None
     usage_before_answer: Usage = field(default_factory=Usage)
     tasks: dict[str, TaskNotes] = field(default_factory=dict[str, TaskNotes])
+    growths: list[tuple[float, Extended]] = field(default_factory=list[tuple[float, Extended]])
     strays: list[Ending] = field(default_factory=list[Ending])
 
     def add(self, entry: Entry) -> None:
@@ -108,7 +110,8 @@ class LogNotes:
         if entry.sequence <= state.last_sequence:
             return
         is_awaiting = isinstance(body, Revision) and body.task_id in state.awaiting_retry
-        before = Before(state.owner, state.usage, state.uncounted, state.answer is not None, is_awaiting)
+        growing = len(state.growing)
+        before = Before(state.owner, state.usage, state.uncounted, state.answer is not None, is_awaiting, growing)
         apply(state, entry)
         self.first_time = entry.time if self.first_time is None else min(self.first_time, entry.time)
         self.last_time = max(self.last_time, entry.time)
@@ -132,7 +135,7 @@ class LogNotes:
             case Decision():
                 self.decided = (entry.time, body) if self.state.cancelled is body else self.decided
             case Extended():
-                self._extended(entry.time)
+                self._extended(entry.time, body, before)
             case Answer():
                 self._answered(entry.time, body, before)
             case _:
@@ -153,8 +156,10 @@ class LogNotes:
         for task_id in self.state.ready:
             self.tasks[task_id].ready_at = time
 
-    def _extended(self, time: float) -> None:
+    def _extended(self, time: float, body: Extended, before: Before) -> None:
         """The tasks that came, and those that need not wait any more."""
+        if len(self.state.growing) < before.growing or self.state.usage is not before.usage:
+            self.growths.append((time, body))
         for task_id, task in self.state.tasks.items():
             notes = self.tasks.setdefault(task_id, TaskNotes())
             if task.phase is TaskPhase.READY and notes.ready_at is None:

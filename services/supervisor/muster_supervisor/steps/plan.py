@@ -15,7 +15,7 @@ from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages import GrowthLimits, PlanRecorded, Request, Usage
 from muster_protocol.plan import TABLE, Plan, Retry
 from muster_supervisor.owner import Owner
-from muster_supervisor.planning.planner import Unplannable, make_plan
+from muster_supervisor.planning.planner import Planned, Unplannable, make_plan
 from muster_supervisor.spans import plan_span
 from muster_supervisor.steps.answer import refuse
 
@@ -34,9 +34,9 @@ async def plan(owner: Owner) -> None:
     try:
         with plan_span(owner) as span:
             async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):
-                planned, usage, warnings, same_work = await make_plan(request, team, model)
+                made = await make_plan(request, team, model)
             if span is not None:
-                span.set_attribute(names.TASKS, len(planned.tasks))
+                span.set_attribute(names.TASKS, len(made.plan.tasks))
     except (TimeoutError, Retryable) as error:
         await _pause(owner, "planning is tried again", error)
         return
@@ -48,24 +48,30 @@ async def plan(owner: Owner) -> None:
         log.exception("… request %s: planning failed", owner.request_id)
         await refuse(owner, f"no plan could be made: {error!r}", error_type(error))
         return
-    plan_entry = PlanRecorded(
-        plan=planned,
-        text=request.text or planned.goal,
+    plan_entry = _plan_entry(owner, request, made)
+    await _record(owner, plan_entry)
+
+
+def _plan_entry(owner: Owner, request: Request, made: Planned) -> PlanRecorded:
+    """What is written: the plan, and what holds for all of its tasks."""
+    team = owner.resources.team
+    return PlanRecorded(
+        plan=made.plan,
+        text=request.text or made.plan.goal,
         team=team.team,
         request_hash=owner.request_hash,
         deadline=owner.deadline,
         in_flight=min(request.in_flight or team.limits.in_flight, team.limits.in_flight),
         max_attempts=team.limits.max_attempts,
-        retry=_retries(planned, team),
+        retry=_retries(made.plan, team),
         timeout_seconds=team.limits.task_timeout_seconds,
         budget=request.budget,
         growth=growth_limits(request, team),
-        planner=model.name if request.text else "given",
-        warnings=warnings,
-        same_work=_listed(same_work),
-        usage=usage,
+        planner=owner.resources.model.name if request.text else "given",
+        warnings=made.warnings,
+        same_work=_listed(made.same_work),
+        usage=made.usage,
     )
-    await _record(owner, plan_entry)
 
 
 async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:

@@ -45,7 +45,7 @@ gathers: st.SearchStrategy[Gather | None] = st.none() | st.sampled_from(
 
 
 @st.composite
-def plans(draw: st.DrawFn, most: int = len(TASK_IDS)) -> Plan:
+def plans(draw: st.DrawFn, most: int = len(TASK_IDS), *, may_grow: bool = True) -> Plan:
     """An acyclic plan: a task depends on tasks before it, in an order that the plan does not keep."""
     count = draw(st.integers(1, most))
     ids = [*TASK_IDS, *(f"t{n}" for n in range(most))][:count]
@@ -61,7 +61,7 @@ def plans(draw: st.DrawFn, most: int = len(TASK_IDS)) -> Plan:
             gather=draw(gathers),
             item_of=draw(st.sampled_from((None, "items"))),
         )
-        if needs and draw(st.integers(0, 3)) == 0:
+        if may_grow and needs and draw(st.integers(0, 3)) == 0:
             spec = spec.model_copy(update={"over": needs[0], "description": "x {item}"})
         specs.append(spec)
     return plan_of(*draw(st.permutations(specs)))

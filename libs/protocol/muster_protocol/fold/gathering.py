@@ -20,6 +20,8 @@ _ITEM, _COPY = {"item", "status", "output"}, {"status", "output"}
 def may_lack(task: TaskState, needed: TaskState) -> bool:
     """Whether a task can do without one of those that it depends on, as long as enough others are done."""
     gather = task.spec.gather
+    if task.spec.over == needed.spec.id:
+        return False  # without it there is no list
     if gather is None:
         return needed.spec.item_of is not None or needed.spec.copy_of is not None
     return gather != "all"

@@ -58,9 +58,14 @@ def _places(tree: ast.AST) -> Iterator[_Place]:
                 yield from _of_test(test, "False")
             case ast.BoolOp(op=op, values=values):
                 neutral = "True" if isinstance(op, ast.And) else "False"
-                yield from (_Place(value, neutral, is_operand=True) for value in values)
+                yield from (_Place(value, neutral, is_operand=True) for value in values if not _is_zero(value))
             case _:
                 pass
+
+
+def _is_zero(value: ast.expr) -> bool:
+    """`x or 0` is no condition: what counts in it is the same without the zero, which is as false."""
+    return isinstance(value, ast.Constant) and type(value.value) in (int, float) and not value.value
 
 
 def _of_test(test: ast.expr, becomes: str) -> Iterator[_Place]:

@@ -16,6 +16,7 @@ from muster_bus.pull import Pull
 from muster_protocol.messages import Failure, Request, Result, ResultStatus, Task
 from muster_protocol.plan import Plan, TaskSpec
 from muster_protocol.sender import Sender
+from muster_supervisor.choosing.measuring import Measuring
 from muster_supervisor.owner import Owner, Resources
 from muster_supervisor.supervisor import Supervisor
 from tests.harness import Muster
@@ -73,7 +74,7 @@ def owner_of(
 ) -> Owner:
     """Who holds a delivery of the request `r1`, which has a minute."""
     team = load_team(muster.folder / "team.yaml")
-    resources = Resources(bus, team, model or Scripted([]), asyncio.Semaphore(1), ack_wait)
+    resources = Resources(bus, team, model or Scripted([]), asyncio.Semaphore(1), ack_wait, Measuring(bus, team))
     return Owner(
         resources,
         "r1",

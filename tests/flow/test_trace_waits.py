@@ -42,8 +42,8 @@ async def test_a_rate_limit_of_the_provider_is_an_event_of_the_call_without_a_wo
 
 @guards(
     "services/supervisor/muster_supervisor/steps/dispatch.py",
-    "with publish_span(owner, messages):\n            return",
-    replace="with publish_span(owner, messages):\n            pass\n        if True:\n            return",
+    "with publish_span(owner, messages, chosen):\n            return",
+    replace="with publish_span(owner, messages, chosen):\n            pass\n        if True:\n            return",
     rule="I8",
     seconds=40,
 )

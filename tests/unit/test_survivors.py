@@ -13,6 +13,7 @@ def f(a, b):
     while a and not b:
         a = "ß" if b else None
     if a:
+        a = b or 0
         return [x for x in a if x > 1 if b]
     match a:
         case int() if a or b: ...
@@ -23,11 +24,12 @@ EXPECTED = {
     "3: not b  →  left out",
     "4: b  →  False",
     "5: a  →  False",
-    "6: x > 1  →  True",
-    "6: b  →  True",
-    "8: a or b  →  False",
-    "8: a  →  left out",
-    "8: b  →  left out",
+    "6: b  →  left out",
+    "7: x > 1  →  True",
+    "7: b  →  True",
+    "9: a or b  →  False",
+    "9: a  →  left out",
+    "9: b  →  left out",
 }
 
 

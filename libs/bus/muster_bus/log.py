@@ -18,7 +18,7 @@ over; a kind that a newer owner wrote is remembered, so that the request is left
 import asyncio
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from muster_bus.connection import Bus
@@ -53,8 +53,15 @@ class _Own(NamedTuple):
 class RequestLog:
     """One request's log and the state that it folds to."""
 
-    def __init__(self, bus: Bus, request_id: str, carrier: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        request_id: str,
+        carrier: Mapping[str, str] | None = None,
+        on_folded: Callable[[Entry], None] = lambda _: None,
+    ) -> None:
         self._bus = bus
+        self._on_folded = on_folded
         self._tail = Tail(bus, request_id, self._fold_live)
         self._own: dict[str, _Own] = {}
         self.carrier = carrier
@@ -158,7 +165,7 @@ class RequestLog:
                 entry = open_live(raw, LOG_KINDS)
         except Invalid:
             return False  # its body lies elsewhere, or it is invalid: reading the gap fetches or reports it
-        apply(self.state, entry_of(raw, entry))
+        self._apply(entry_of(raw, entry))
         return True
 
     async def _fold(self, raw: Raw) -> None:
@@ -169,7 +176,11 @@ class RequestLog:
                 self.unknown_kind = raw.headers.get(h.KIND)
             self.state.last_sequence = max(self.state.last_sequence, raw.sequence)
             return
-        apply(self.state, entry_of(raw, entry))
+        self._apply(entry_of(raw, entry))
+
+    def _apply(self, entry: Entry) -> None:
+        apply(self.state, entry)
+        self._on_folded(entry)
 
 
 def entry_of(raw: Raw, message: Opened[LogBody]) -> Entry:

@@ -63,7 +63,7 @@ class RequestView:
             "id": task.spec.id,
             "label": task.spec.label,
             "tag": task.spec.tag,
-            "role": result.role if result else task.spec.tag or "",
+            "role": result.role if result else task.tag,
             "status": standing.status.value,
             "reason": standing.reason,
             "description": task.description,
@@ -99,9 +99,9 @@ async def seen_with(bus: Bus, state: RequestState, seen: Seen, signs: Signs) -> 
     tags = {tag for card in signs.cards.values() for tag in card.tags}
     for task in state.tasks.values() if seen.started else ():
         worker = seen.started.get(state.attempt_id(task.spec.id, len(task.attempts)))
-        if task.phase is TaskPhase.RESERVED and worker is not None and worker not in signs.cards and task.spec.tag:
+        if task.phase is TaskPhase.RESERVED and worker is not None and worker not in signs.cards and task.tag:
             with suppress(MusterError):  # then the sentence does not say how long
-                wait = await ack_wait_of(bus, task_queue([task.spec.tag]), LOOK_UP_SECONDS)
+                wait = await ack_wait_of(bus, task_queue([task.tag]), LOOK_UP_SECONDS)
                 signs = replace(signs, ack_wait_seconds=wait)
             break
     return replace(seen, live_tags=tags, signs=signs)

@@ -25,8 +25,8 @@ def _waiting_tasks(state: RequestState, seen: Seen) -> list[str]:
     for task_id, task in state.tasks.items():
         if task.phase not in _NOT_DONE:
             continue
-        lacking = None if seen.live_tags is None else unserved_tag(task.spec, seen.live_tags)
-        tag = lacking or task.spec.tag or " or ".join((*task.spec.match_all, *task.spec.match_some))
+        lacking = None if seen.live_tags is None else unserved_tag(task, seen.live_tags)
+        tag = lacking or task.tag or " or ".join((*task.spec.match_all, *task.spec.match_some))
         by_tag.setdefault(tag, []).append(task_id)
         if lacking is not None:
             unserved.add(tag)

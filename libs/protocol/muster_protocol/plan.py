@@ -68,6 +68,7 @@ class TaskSpec(Frozen):
     max_attempts: int | None = Field(default=None, ge=1, le=10)
     retry: Retry | None = None
     model: str | None = None
+    roles: tuple[Tag, ...] = ()  # of several that match; written by whoever routes
     label: str = Field(default="", max_length=120)  # what people call it; its id if it has none
     item_of: TaskId | None = None
     copy_of: TaskId | None = None

@@ -53,9 +53,9 @@ POLICIES: dict[ErrorClass, RetryPolicy] = {
 }
 
 
-def retry_of(spec: TaskSpec, by_tag: Mapping[str, Retry]) -> Retry:
-    """What is said about the retries of a task: by itself, else for its tag."""
-    general = by_tag.get(spec.tag, TABLE) if spec.tag is not None else TABLE
+def retry_of(spec: TaskSpec, by_tag: Mapping[str, Retry], role: str | None = None) -> Retry:
+    """What is said about the retries of a task: by itself, else for the role that it was given to, else for its tag."""
+    general = by_tag.get(role or spec.tag or "", TABLE)
     return general if spec.retry is None else spec.retry.over(general)
 
 

@@ -12,7 +12,6 @@ from muster_protocol.counted import counted
 from muster_protocol.fold.growth import is_complete
 from muster_protocol.fold.state import FINAL, RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Answer, AnswerStatus, Failure
-from muster_protocol.plan import TaskSpec
 from muster_protocol.sender import shown_name
 from muster_protocol.status_words import RequestStatus, TaskStatus, open_status
 from muster_protocol.workers.signs import Signs
@@ -133,8 +132,13 @@ def is_own_code(path: str) -> bool:
     return not any(library in path for library in _LIBRARIES) and _OURS.search(path) is None
 
 
-def unserved_tag(spec: TaskSpec, live_tags: Collection[str]) -> str | None:
+def unserved_tag(task: TaskState, live_tags: Collection[str]) -> str | None:
     """The tag of a task that nobody serves, if there is one."""
+    spec = task.spec
+    if task.phase is TaskPhase.RESERVED and task.tag:
+        return None if task.tag in live_tags else task.tag
+    if spec.roles:
+        return None if set(spec.roles) & set(live_tags) else " or ".join(spec.roles)
     for tag in (spec.tag, *spec.match_all):
         if tag is not None and tag not in live_tags:
             return tag
@@ -165,11 +169,12 @@ def _open_reason(state: RequestState, status: RequestStatus, seen: Seen) -> str:
 
 def _dispatched(state: RequestState, task: TaskState, seen: Seen) -> TaskStanding:
     number = len(task.attempts)
-    again = f", attempt {number}" if number > 1 else ""
+    chosen = f"; chosen: {task.attempts[-1].why}" if task.attempts[-1].why else ""
+    again = (f", attempt {number}" if number > 1 else "") + chosen
     if state.attempt_id(task.spec.id, number) in seen.started:
         trouble = _trouble(state, task, seen)
         return TaskStanding(TaskStatus.RUNNING, f"{trouble or 'a worker has started it'}{again}")
-    tag = None if seen.live_tags is None else unserved_tag(task.spec, seen.live_tags)
+    tag = None if seen.live_tags is None else unserved_tag(task, seen.live_tags)
     if tag is not None:
         return TaskStanding(TaskStatus.QUEUED, f"no live worker serves the tag '{tag}'{again}")
     silent = _trouble(state, task, seen)
@@ -215,7 +220,7 @@ def _unwell(state: RequestState, seen: Seen) -> str | None:
     for task_id, task in state.tasks.items():
         trouble = _trouble(state, task, seen) if task.phase is TaskPhase.RESERVED else None
         if trouble is not None:
-            tag = None if seen.live_tags is None else unserved_tag(task.spec, seen.live_tags)
+            tag = None if seen.live_tags is None else unserved_tag(task, seen.live_tags)
             return f"{task_id}: {trouble}" + ("" if tag is None else f"; no live worker serves the tag '{tag}'")
     return None
 
@@ -227,7 +232,7 @@ def _trouble(state: RequestState, task: TaskState, seen: Seen) -> str | None:
     worker = seen.started.get(state.attempt_id(task.spec.id, len(task.attempts)))
     if worker is not None:
         return seen.signs.trouble(worker)
-    silent = seen.signs.silent_for(task.spec.tag)
+    silent = seen.signs.silent_for(task.tag)
     return seen.signs.trouble(silent[0].name) if silent else None
 
 
@@ -236,7 +241,7 @@ def _unserved(state: RequestState, seen: Seen) -> str | None:
         return None
     for task_id, task in state.tasks.items():
         if task.phase in (TaskPhase.RESERVED, TaskPhase.READY, TaskPhase.DELAYED):
-            tag = unserved_tag(task.spec, seen.live_tags)
+            tag = unserved_tag(task, seen.live_tags)
             if tag is not None:
                 return f"{task_id} waits for tag '{tag}', which no live worker serves"
     return None

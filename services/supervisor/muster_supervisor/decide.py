@@ -153,7 +153,7 @@ def _retries(state: RequestState, now: float) -> Iterator[Refine | TryAgain]:
         task = state.tasks[task_id]
         attempt = state.attempt_id(task_id, len(task.attempts) + 1)
         error = task.result.error if task.result else None
-        retry = retry_of(task.spec, state.plan_entry.retry)
+        retry = retry_of(task.spec, state.plan_entry.retry, task.attempts[-1].role)
         step = Refine if is_refined(error, retry) else TryAgain
         yield step(attempt, now + retry_delay(attempt, error, retry))
 
@@ -175,13 +175,13 @@ def _dispatchable(state: RequestState, now: float, allowance: Allowance) -> Iter
         yield Reservation(
             task_id=task_id,
             attempt=len(task.attempts) + 1,
-            timeout_seconds=_timeout(state, task.spec.timeout_seconds or plan_entry.timeout_seconds, now),
+            timeout_seconds=within_request(state, task.spec.timeout_seconds or plan_entry.timeout_seconds, now),
             tokens=tokens,
             usd=usd,
         )
 
 
-def _timeout(state: RequestState, timeout_seconds: float, now: float) -> float:
+def within_request(state: RequestState, timeout_seconds: float, now: float) -> float:
     """The attempt's timeout, but no longer than the request itself has."""
     moment = last_moment(state)
     return timeout_seconds if moment is None else max(0.001, min(timeout_seconds, moment - now))

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -14,9 +15,10 @@ from muster_bus.log import RequestLog
 from muster_bus.redact import KNOWN
 from muster_protocol import headers as h
 from muster_protocol.errors import MusterError
-from muster_protocol.fold import RequestState
-from muster_protocol.messages import Answer, LogBody, PlanRecorded, Request, Taken, Usage
+from muster_protocol.fold import Entry, RequestState
+from muster_protocol.messages import Answer, LogBody, PlanRecorded, Request, Result, Taken, Usage
 from muster_protocol.sender import Origin
+from muster_supervisor.choosing.measuring import Measuring
 from muster_supervisor.decide import last_moment
 
 log = logging.getLogger("muster.supervisor")
@@ -42,6 +44,7 @@ class Resources:
     model: Model
     model_slots: asyncio.Semaphore  # held while planning, refining or composing, never while waiting
     lease_seconds: float
+    measuring: Measuring
 
 
 class Owner:
@@ -55,7 +58,9 @@ class Owner:
         self.request_hash = request_hash
         self.delivery = delivery
         self.trace = resources.bus.tracing.request(request_id, delivery.headers)
-        self.log = RequestLog(resources.bus, request_id, self.trace.carrier)
+        self.log = RequestLog(resources.bus, request_id, self.trace.carrier, self._on_folded)
+        self._measured_up_to = 0
+        self.turns: Counter[tuple[str, ...]] = Counter()  # of roles that match the same tasks
         self.term = 0
         self.planning_error = ""  # why there is no plan yet
         self.spent = Usage()  # on plans that were refused: in no log entry, but paid
@@ -188,6 +193,15 @@ class Owner:
             self._background_error = error
             self.log.wake()
             raise
+
+    def _on_folded(self, entry: Entry) -> None:
+        """Measure what comes under our term, once: what came before was its owner's to measure."""
+        result = entry.body
+        if type(result) is not Result or not 0 < self.term == self.state.term or entry.sequence <= self._measured_up_to:
+            return
+        self._measured_up_to = entry.sequence
+        if entry.sequence > self.term and self.state.is_counted(result):
+            self.resources.measuring.observe(result, entry.time)
 
     def _taken(self, *, handed_back: bool = False) -> Taken:
         return Taken(

@@ -50,7 +50,7 @@ def may_be_worked_on(state: RequestState, delivery: int, now: float) -> bool:
 
 def waits_in_queue(state: RequestState, workers: Iterable[WorkerCard], now: float) -> bool:
     """Whether workers that its tasks wait for are here, and busy with others."""
-    tags = {task.spec.tag for task in state.tasks.values() if _is_out(task, now)}
+    tags = {task.tag for task in state.tasks.values() if _is_out(task, now)}
     return any(worker.busy >= worker.slots > 0 and tags.intersection(worker.tags) for worker in workers)
 
 

@@ -104,9 +104,9 @@ def awaited_attempts(states: Iterable[RequestState]) -> dict[str, list[AttemptId
     found: dict[str, list[AttemptId]] = {}
     for state in states:
         for task in state.tasks.values() if state.in_flight and state.answer is None else ():
-            if task.phase is TaskPhase.RESERVED and task.spec.tag is not None:
+            if task.phase is TaskPhase.RESERVED:
                 attempt = state.attempt_id(task.spec.id, len(task.attempts))
-                found.setdefault(task.spec.tag, []).append(attempt)
+                found.setdefault(task.tag, []).append(attempt)
     return found
 
 

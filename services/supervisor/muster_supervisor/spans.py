@@ -6,7 +6,7 @@ from the request's id, so that a supervisor that takes over goes on under the sa
 made of the log, and its ids are computed too.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 
 from opentelemetry.trace import Span, SpanKind
@@ -23,6 +23,8 @@ from muster_protocol.messages import AnswerStatus, Extended
 from muster_protocol.subjects import last_token
 from muster_supervisor.decide import Refine, TryAgain
 from muster_supervisor.owner import Owner
+
+CHOSEN_SHOWN = 16  # roles that were chosen, on the span of a batch
 
 
 def is_workflow_exported(state: RequestState) -> bool:
@@ -94,18 +96,22 @@ def shown_growth(span: Span | None, extended: Extended) -> None:
         fail(span, extended.refused.error_class, extended.refused.message[:MAX_REASON])
 
 
-def publish_span(owner: Owner, outgoing: list[Outgoing]) -> AbstractContextManager[Span | None]:
+def publish_span(
+    owner: Owner, outgoing: list[Outgoing], chosen: Callable[[], list[str]]
+) -> AbstractContextManager[Span | None]:
     """From sending a batch of tasks to the broker's last acknowledgement; preparing them is not in it."""
     if not owner.bus.tracing.is_on:
         return owner.bus.tracing.span("", {})
     subjects = {subject for subject, _, _ in outgoing}
-    attributes: dict[str, str | int] = {
+    attributes: dict[str, Value] = {
         **names.messaging("publish", next(iter(subjects)), owner.request_id),
         names.BATCH_COUNT: len(outgoing),
         **owner.bus.server,
     }
     if len(subjects) == 1:
         attributes[names.DESTINATION] = subjects.pop()
+    if choices := chosen():
+        attributes[names.CHOSEN] = choices[:CHOSEN_SHOWN]
     return owner.bus.tracing.span(names.PUBLISH_TASKS, attributes, SpanKind.PRODUCER)
 
 

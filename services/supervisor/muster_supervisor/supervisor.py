@@ -13,6 +13,7 @@ from muster_bus.buckets.conflicts import follow_conflicts
 from muster_bus.connection import Bus
 from muster_bus.pull import Pull
 from muster_protocol import subjects
+from muster_supervisor.choosing.measuring import Measuring
 from muster_supervisor.intake import Intake
 from muster_supervisor.leftovers import Leftovers
 from muster_supervisor.owner import Resources
@@ -36,6 +37,7 @@ class Supervisor:
         self._intake: Intake | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self._watch: WorkerWatch | None = None
+        self._measuring: Measuring | None = None
 
     @property
     def last_turn_at(self) -> float:
@@ -47,7 +49,9 @@ class Supervisor:
         await learn_time(self.bus)
         team, queue = self._team.team, request_queue(self._team.team)
         lease_seconds = await ack_wait_of(self.bus, queue)
-        resources = Resources(self.bus, self._team, self._model, asyncio.Semaphore(MODEL_SLOTS), lease_seconds)
+        measuring = self._measuring = Measuring(self.bus, self._team)
+        slots = asyncio.Semaphore(MODEL_SLOTS)
+        resources = Resources(self.bus, self._team, self._model, slots, lease_seconds, measuring)
         intake = self._intake = Intake(resources, await until_there(self.bus, partial(longest_deadline, self.bus)))
         await self.bus.watch(subjects.ALL_CONTROL, intake.on_control)
         await follow_conflicts(self.bus, intake.on_conflict)
@@ -58,6 +62,7 @@ class Supervisor:
         self._sweeping = supervised(Leftovers(self.bus, lease_seconds).sweep(), "settling tasks that nobody waits for")
         self._watch = WorkerWatch(self.bus, self._team, lambda: [run.owner.state for run in intake.runs.values()])
         self._watch.start()
+        measuring.start(lambda: bool(intake.runs))
         log.info("ready: team %s, model %s", team, self._model.name)
 
     async def stop(self, grace_seconds: float) -> None:
@@ -80,5 +85,7 @@ class Supervisor:
             await asyncio.gather(*(run.give_up(grace_seconds / 4) for run in held_up))
             if late:
                 await asyncio.wait(late, timeout=grace_seconds / 4)  # those without a run are handed back by the intake
+        if self._measuring is not None:
+            await self._measuring.stop()
         await self.bus.flush()
         self._pull.stop()

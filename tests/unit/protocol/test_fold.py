@@ -1,9 +1,12 @@
 """The rules of the fold, one example each."""
 
+import pytest
+
 from muster_protocol.fold import advance, next_timer
-from muster_protocol.messages import Decision, ResultStatus, Usage
+from muster_protocol.messages import Decision, Reservation, Reserved, ResultStatus, Usage
 from tests.guards import guards
 from tests.unit.protocol.log_builder import (
+    START,
     LogBuilder,
     dispatched,
     failure,
@@ -91,6 +94,42 @@ def test_only_the_first_revision_of_an_attempt_counts():
 
     assert log.state.tasks["t"].description == "do t better"
     assert log.state.usage == Usage()
+
+
+def test_a_revision_of_another_attempt_than_the_next_changes_nothing():
+    log = planned(task("t"))
+    log.run(failure("t"))
+
+    log.own(revision("t", 3))
+
+    assert log.state.tasks["t"].description == "do t"
+    assert statuses(log.state) == {"t": "awaiting_retry"}
+
+
+def test_what_was_set_aside_for_an_attempt_is_free_again_after_its_result():
+    log = planned(task("t"), task("u"))
+    for name, tokens in (("t", 100), ("u", 10)):
+        attempt = Reservation(task_id=name, attempt=1, timeout_seconds=60.0, tokens=tokens, usd=tokens / 100)
+        log.own(Reserved(attempts=(attempt,)))
+    assert (log.state.tokens_set_aside, log.state.usd_set_aside) == (110, pytest.approx(1.1))
+
+    log.work(result("t", tokens=7))
+
+    assert (log.state.tokens_set_aside, log.state.usd_set_aside) == (10, pytest.approx(0.1))
+
+
+def test_a_request_began_with_its_first_entry():
+    log = planned(task("t"))
+
+    assert log.state.started_at == log.entries[0].time > START
+
+
+def test_a_failure_without_words_is_named_as_a_cause_all_the_same():
+    log = planned(task("t", max_attempts=1), task("u", "t"))
+
+    log.run(failure("t", message=""))
+
+    assert log.state.tasks["u"].reason == "t failed: "
 
 
 def test_a_final_failure_is_not_tried_again():

@@ -4,6 +4,7 @@ import pytest
 
 from muster_protocol.fold import context_of
 from muster_protocol.fold.gathering import spread
+from muster_protocol.messages import Output
 from muster_protocol.plan import AtLeast, Gather, TaskSpec
 from tests.guards import guards
 from tests.unit.protocol.log_builder import LogBuilder, failure, planned, reserved, result, statuses, task
@@ -130,3 +131,33 @@ def test_copies_of_a_broadcast_are_an_object_by_role():
     }
     assert spread(context) == {"tell by cook": "missing: failed", "tell by waiter": "found"}
     assert statuses(log.state)["sum"] == "ready"
+
+
+def test_a_copy_whose_plan_names_no_tag_is_gathered_under_its_id():
+    copy = task("t-cook", max_attempts=1).model_copy(update={"copy_of": "t", "tag": None})
+    log = planned(copy, task("sum", "t-cook"))
+    log.run(result("t-cook"))
+
+    assert context_of(log.state, log.state.tasks["sum"]) == {"t": {"t-cook": {"status": "done", "output": "found"}}}
+
+
+@pytest.mark.parametrize(
+    "output", [5, None, "text", [1, 2], [{"item": 1}], {"a": 1}, {"a": {"status": "done"}}, [None]]
+)
+def test_an_output_that_was_not_gathered_is_spread_as_it_is(output: Output):
+    assert spread({"t": output}) == {"t": output}
+
+
+def test_items_with_the_same_name_or_none_are_told_apart_by_their_place():
+    parts = [{"item": name, "status": "done", "output": place} for place, name in enumerate(["x", "x", ""])]
+
+    assert spread({"items": parts}) == {"x": 0, "x (2)": 1, "(3)": 2}
+
+
+def test_a_task_that_waits_again_is_skipped_once_more_if_too_many_others_are_lost():
+    log = planned(*map(item, "abc"), gathering(AtLeast(at_least=2), "a", "b", "c"))
+    assert ended(log, "---") == "skipped"
+
+    log.work(result("a", worker="w2"))
+
+    assert statuses(log.state)["sum"] == "skipped"

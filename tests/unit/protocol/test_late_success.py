@@ -74,7 +74,7 @@ def test_what_another_failure_stands_before_stays_skipped_and_names_that_one():
         task("v", "u"),
     )
     given_up(log, "t")
-    log.run(failure("other", message="no route"))
+    log.run(failure("other", message="a step skipped: no route"))
 
     log.work(result("t", 1))
 
@@ -86,8 +86,8 @@ def test_what_another_failure_stands_before_stays_skipped_and_names_that_one():
         "u": "skipped",
         "v": "skipped",
     }
-    assert tasks["u"].reason == "behind skipped: other failed: no route"
-    assert tasks["v"].reason == "u skipped: other failed: no route"
+    assert tasks["u"].reason == "behind skipped: other failed: a step skipped: no route"
+    assert tasks["v"].reason == "u skipped: other failed: a step skipped: no route"
 
 
 @guards("libs/protocol/muster_protocol/fold/counting.py", "if is_done:", rule="I2")

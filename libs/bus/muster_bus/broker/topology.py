@@ -74,6 +74,7 @@ def streams(provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str
         (config("ERRORS", subjects=[subjects.ERRORS], max_age=week), 16),
         (config("KV_workers", subjects=["$KV.workers.>"], max_age=FORGOTTEN_SECONDS, max_msgs_per_subject=1), 16),
         (config("KV_conflicts", subjects=["$KV.conflicts.>"], max_age=week, max_msgs_per_subject=1), 16),
+        (config("KV_measures", subjects=["$KV.measures.>"], max_age=week, max_msgs_per_subject=1), 64),
         (config(f"OBJ_{BODIES}", subjects=[chunks, names], max_age=2 * results_age), 1),
     ]
     return [_completed(stream, provisioning, provisioning.max_bytes // divisor) for stream, divisor in shares]

@@ -78,7 +78,8 @@ def _attempt_steps(task: _Task, attempt: Attempt, noted: AttemptNotes, said: Eve
     if begun is not None:
         stored_at = attempt.reserved_at if stored_at is None else min(stored_at, begun)
     details = {
-        "tag": spec.tag,
+        "tag": attempt.role or spec.tag,
+        "why": attempt.why,
         "description": noted.description,
         "dependencies": list(spec.dependencies),
         "timeout_seconds": attempt.timeout_seconds,

@@ -124,7 +124,7 @@ def _cause_of(state: RequestState, ended: TaskState) -> str:
     if ended.phase is TaskPhase.FAILED:
         return f"{ended.spec.name} failed: {reason[:MAX_CAUSE]}"
     next_up, _, cause = reason.partition(" skipped: ")
-    return cause if cause and next_up in {state.tasks[name].spec.name for name in ended.spec.dependencies} else reason
+    return cause if next_up in {state.tasks[name].spec.name for name in ended.spec.dependencies} else reason
 
 
 def revive_dependents(state: RequestState, recovered: TaskState) -> None:

@@ -15,7 +15,7 @@ def take_result(state: RequestState, entry: Entry, body: Result) -> None:
     if state.answer is not None or task is None or not 1 <= body.attempt <= len(task.attempts):
         return
     attempt = task.attempts[body.attempt - 1]
-    before, by_owner = attempt.result and attempt.result.status, is_owner(entry.sender)
+    before, by_owner = attempt.result.status if attempt.result else None, is_owner(entry.sender)
     if not is_counted(body.status, by_owner=by_owner, before=before, is_done=task.success is not None):
         state.uncounted += 1
         if len(task.superseded) < MAX_SUPERSEDED:

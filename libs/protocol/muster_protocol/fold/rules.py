@@ -89,6 +89,8 @@ def _reserved(state: RequestState, entry: Entry, body: Reserved) -> None:
             reservation.timeout_seconds,
             reservation.tokens,
             reservation.usd,
+            reservation.role,
+            reservation.why,
         )
         task.attempts.append(attempt)
         state.dispatch_unconfirmed[reservation.task_id] = None

@@ -87,6 +87,8 @@ class Attempt:
     timeout_seconds: float
     tokens: int | None
     usd: float | None
+    role: str | None = None  # that was chosen of several; None: whoever has the task's tag
+    why: str | None = None
     task_sequence: int | None = None  # where its message is stored, once that is noted
     result: Result | None = None  # the one that counts
 
@@ -149,6 +151,21 @@ class TaskState:
         return None if self.unfolded is None else []
 
     @property
+    def role(self) -> str:
+        """Who does it or did it, as far as that is known."""
+        return self.result.role if self.result and self.result.role else self.tag
+
+    @property
+    def tag(self) -> str:
+        """Where its newest attempt was given out."""
+        return (self.attempts[-1].role if self.attempts else None) or self.spec.tag or ""
+
+    @property
+    def tried(self) -> tuple[str, ...]:
+        """The roles that were chosen for its attempts."""
+        return tuple(attempt.role for attempt in self.attempts if attempt.role is not None)
+
+    @property
     def seconds(self) -> float:
         """What its attempts took, all together."""
         return round(sum([attempt.result.seconds for attempt in self.attempts if attempt.result]), 3)
@@ -160,7 +177,7 @@ class TaskState:
         return {
             "id": self.spec.id,
             "label": self.spec.label,
-            "role": result.role if result else self.spec.tag or "",
+            "role": result.role if result else self.tag,
             "status": status,
             "seconds": self.seconds,
             "attempts": len(self.attempts),

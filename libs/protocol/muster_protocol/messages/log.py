@@ -82,12 +82,15 @@ class Reservation(Frozen):
     timeout_seconds: float
     tokens: int | None = None
     usd: float | None = None
+    role: Tag | None = None  # that was chosen of several; None: the task's own tag
+    why: str | None = None
 
 
 class Reserved(LogEntry):
     """These attempts are about to be dispatched."""
 
     kind: ClassVar[str] = "reserved"
+    free_text: ClassVar[tuple[str, ...]] = ("attempts.why",)
 
     attempts: tuple[Reservation, ...]
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic_core import from_json
 
-from muster_agent.output_schema import schema_mistake
+from muster_agent.output_schema import schema_mistakes, written
 from muster_agent.team.schema import FunctionRole, Team
 from muster_protocol.fields import nearest
 from muster_protocol.messages import Budget
@@ -116,17 +116,13 @@ def _route_fault(task: TaskSpec, team: Team, known: set[str], matching: Matching
 
 def _schema_findings(plan: Plan) -> list[Finding]:
     """Schemas that are none; each is looked at once, however many tasks have it."""
-    known: dict[str, str] = {}
+    schemas = [(task.id, task.expected_output) for task in plan.tasks if isinstance(task.expected_output, dict)]
+    known = schema_mistakes((schema for _, schema in schemas), MAX_FINDINGS)
     found: list[Finding] = []
-    for task in plan.tasks:
-        if not isinstance(task.expected_output, dict):
-            continue
-        written = json.dumps(task.expected_output, sort_keys=True)
-        if written not in known:
-            known[written] = schema_mistake(task.expected_output)
-        if known[written]:
-            where = f"tasks.{task.id}.expected_output"
-            found.append(Finding("error", where, f"this is no JSON Schema that can be used: {known[written]}"))
+    for task_id, schema in schemas:
+        if mistake := known.get(written(schema)):
+            text = f"this is no JSON Schema that can be used: {mistake}"
+            found.append(Finding("error", f"tasks.{task_id}.expected_output", text))
             if len(found) >= MAX_FINDINGS:
                 break
     return found

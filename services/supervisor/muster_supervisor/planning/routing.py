@@ -23,11 +23,19 @@ def matcher(team: Team) -> Matching:
     return matching
 
 
+def _is_routed(task: TaskSpec, matching: Matching) -> bool:
+    """Whether a task is already what routing makes of it."""
+    return bool(task.tag) and not task.broadcast and not task.roles and len(matching(task)) == 1
+
+
 def route(plan: Plan, team: Team) -> Plan:
-    """The same plan with one concrete tag for each task; a broadcast becomes one task for each matching role."""
+    """The same plan with one tag for each task; a broadcast becomes one task for each matching role.
+
+    Where several roles match, they are listed: the owner chooses one for each attempt.
+    """
     matching = matcher(team)
     timeouts = {role.name: role.timeout_seconds for role in team.roles if role.timeout_seconds is not None}
-    if not timeouts and all(task.tag and not task.broadcast for task in plan.tasks):
+    if not timeouts and all(_is_routed(task, matching) for task in plan.tasks):
         return plan
     copies = {
         task.id: tuple(copy_id(task.id, role.name) for role in matching(task)) for task in plan.tasks if task.broadcast
@@ -35,6 +43,7 @@ def route(plan: Plan, team: Team) -> Plan:
     tasks: list[TaskSpec] = []
     for task in plan.tasks:
         needs = tuple(dict.fromkeys(new for old in task.dependencies for new in copies.get(old, (old,))))
+        several = matching(task) if not task.broadcast and len(matching(task)) > 1 else ()
         for role in matching(task) if task.broadcast else matching(task)[:1]:
             update: dict[str, Any] = {
                 "id": copy_id(task.id, role.name) if task.broadcast else task.id,
@@ -44,7 +53,8 @@ def route(plan: Plan, team: Team) -> Plan:
                 "broadcast": False,
                 "copy_of": task.id if task.broadcast else task.copy_of,
                 "dependencies": needs,
-                "timeout_seconds": task.timeout_seconds or timeouts.get(role.name),
+                "timeout_seconds": task.timeout_seconds or (None if several else timeouts.get(role.name)),
+                "roles": tuple(one.name for one in several),
             }
             tasks.append(task.model_copy(update=update))
     return plan.model_copy(update={"tasks": tuple(tasks)})

@@ -9,6 +9,7 @@ from muster_bus.publish import Outgoing, Stored
 from muster_protocol.errors import Invalid, Retryable, Terminal
 from muster_protocol.fold import Attempt, TaskState, context_of
 from muster_protocol.messages import Dispatch, Dispatched, Failure, Reserved, Task
+from muster_supervisor.choosing.among import is_function, with_role
 from muster_supervisor.decide import DispatchTasks
 from muster_supervisor.owner import Owner
 from muster_supervisor.spans import publish_span
@@ -25,9 +26,10 @@ async def dispatch(owner: Owner, step: DispatchTasks) -> None:
     if owner.is_workflow_new:
         owner.is_workflow_new = False
         await owner.bus.tracing.exported()  # what hangs under a span that nobody has would be an orphan
-    sequence = await owner.append(Reserved(attempts=step.attempts))
+    attempts = tuple(with_role(owner, reservation) for reservation in step.attempts)
+    sequence = await owner.append(Reserved(attempts=attempts))
     owner.check()
-    reserved = [(owner.state.tasks[r.task_id], r.attempt) for r in step.attempts]
+    reserved = [(owner.state.tasks[r.task_id], r.attempt) for r in attempts]
     ours = [
         (task, task.attempts[-1])
         for task, number in reserved
@@ -61,7 +63,8 @@ async def _stored(owner: Owner, outgoing: list[tuple[TaskState, Attempt, Outgoin
     if not messages:
         return []
     try:
-        with publish_span(owner, messages):
+        chosen = partial(_chosen, outgoing)
+        with publish_span(owner, messages, chosen):
             return list(await owner.bus.store_all(messages))
     except Terminal as reason:
         log.warning("… request %s: the broker refuses one of %d tasks: %s", owner.request_id, len(outgoing), reason)
@@ -74,6 +77,11 @@ async def _stored(owner: Owner, outgoing: list[tuple[TaskState, Attempt, Outgoin
             await fail_attempt(owner, owner.state.attempt_id(task.spec.id, attempt.number), failure)
             stored.append(None)
     return stored
+
+
+def _chosen(outgoing: list[tuple[TaskState, Attempt, Outgoing]]) -> list[str]:
+    """Which role was chosen for which task, and why."""
+    return [f"{task.spec.id}: {one.role}: {one.why}" for task, one, _ in outgoing if one.role is not None]
 
 
 async def _while_ours(owner: Owner, storing: Coroutine[None, None, list[Stored | None]]) -> list[Stored | None]:
@@ -134,13 +142,15 @@ async def _outgoing(owner: Owner, task: TaskState, attempt: Attempt) -> Outgoing
 
 def _task(owner: Owner, task: TaskState, attempt: Attempt) -> Task:
     assert task.spec.tag is not None, "the planner routes every task to a tag"
+    tag = attempt.role or task.spec.tag
     return Task(
         request_id=owner.request_id,
         task_id=task.spec.id,
         attempt=attempt.number,
-        tag=task.spec.tag,
+        tag=tag,
         team=owner.resources.team.team,
-        description=task.description,
+        # another role may have failed before, and a model described the task better for it; a function sees its own
+        description=task.spec.description if is_function(owner.resources.team, tag) else task.description,
         expected_output=task.spec.expected_output,
         inputs=task.spec.inputs,
         context=context_of(owner.state, task),

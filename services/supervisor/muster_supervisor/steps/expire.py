@@ -33,7 +33,7 @@ async def fail_attempt(owner: Owner, attempt_id: AttemptId, failure: Failure, se
         status=ResultStatus.FAILED,
         error=failure,
         worker="",  # no worker reported it
-        role=owner.state.tasks[attempt_id.task_id].spec.tag or "",
+        role=owner.state.tasks[attempt_id.task_id].tag,
         seconds=seconds,
     )
     await owner.append(result)

@@ -99,7 +99,8 @@ def _listed(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
 
 def _retries(plan: Plan, team: Team) -> dict[str, Retry]:
     """What the team says about the retries of each tag of the plan, where it says something."""
-    tags = {task.tag: None for task in plan.tasks if task.tag is not None}  # in the order of the plan
+    named = ((task.tag, *task.roles) for task in plan.tasks)
+    tags = {tag: None for tags in named for tag in tags if tag is not None}  # in the order of the plan
     said = {tag: team.retry_of(tag) for tag in tags}
     return {tag: retry for tag, retry in said.items() if retry != TABLE}
 

@@ -1,0 +1,38 @@
+"""Gives each attempt that several roles could do to one of them, by what is known of these roles now."""
+
+from muster_agent.team.schema import FunctionRole, Team
+from muster_protocol.messages import Reservation
+from muster_supervisor.choosing.choose import choose
+from muster_supervisor.decide import within_request
+from muster_supervisor.owner import Owner
+
+
+def with_role(owner: Owner, reservation: Reservation) -> Reservation:
+    """The reservation with the role that was chosen; as it is where nothing is to be chosen."""
+    task = owner.state.tasks[reservation.task_id]
+    if not task.spec.roles:
+        return reservation
+    attempt = owner.state.attempt_id(reservation.task_id, reservation.attempt)
+    measuring, now = owner.resources.measuring, owner.now()
+    turn = _turn(owner, task.spec.roles)
+    choice = choose(attempt, task.spec.roles, task.tried, lambda role: measuring.of(role).faded(now), turn)
+    update: dict[str, object] = {"role": choice.role, "why": choice.why}
+    own = _timeouts(owner.resources.team).get(choice.role)
+    if own is not None and task.spec.timeout_seconds is None:
+        update["timeout_seconds"] = within_request(owner.state, own, owner.now())
+    return reservation.model_copy(update=update)
+
+
+def is_function(team: Team, tag: str) -> bool:
+    """Whether a tag is that of a role which is a plain function."""
+    return any(isinstance(role, FunctionRole) and role.name == tag for role in team.roles)
+
+
+def _turn(owner: Owner, roles: tuple[str, ...]) -> int:
+    """Whose turn it is while nothing is known: a number that grows with each choice of the request."""
+    owner.turns[roles] += 1
+    return owner.turns[roles] - 1
+
+
+def _timeouts(team: Team) -> dict[str, float]:
+    return {role.name: role.timeout_seconds for role in team.roles if role.timeout_seconds is not None}

@@ -1,0 +1,26 @@
+"""What a record of a conflict says of its sides."""
+
+import pytest
+
+from muster_protocol.conflict import Conflict, Side, SideId
+
+
+@pytest.mark.parametrize(
+    ("side", "said"),
+    [
+        (SideId(worker="w1", delivery=2, task_sequence=7), "w1 (message 7, delivery 2)"),
+        (SideId(worker="w1", delivery=2), "w1 (message ?, delivery 2)"),  # its result did not say which message
+        (SideId(worker="", delivery=0, task_sequence=7), "message 7"),  # dispatched; nobody is known to have taken it
+    ],
+)
+def test_a_side_is_named_by_what_is_known_of_it(side: SideId, said: str):
+    assert str(side) == said
+
+
+def test_a_record_knows_its_sides_by_their_ids():
+    one, other = (Side(worker=worker, delivery=1, task_sequence=7) for worker in ("w1", "w2"))
+    record = Conflict(request_id="r", task_id="t", attempt=1, sides=(one, other))
+
+    assert record.side(other.id) is other
+    assert record.side(SideId(worker="w3", delivery=1, task_sequence=7)) is None
+    assert record.side(None) is None

@@ -120,7 +120,7 @@ def _growths(draw: st.DrawFn, causes: st.SearchStrategy[str] = task_ids) -> Exte
         for number in range(draw(st.integers(0, 3)))
     )
     refused = Failure(error_class="bad_output", message="no list") if draw(st.integers(0, 4)) == 0 else None
-    return Extended(cause=f"over:{cause}", add=add, refused=refused, usage=Usage(output_tokens=draw(st.integers(0, 3))))
+    return Extended(cause=f"over:{cause}", add=add, refused=refused)
 
 
 def _plan_recorded(plan: Plan, in_flight: int, tokens: int) -> PlanRecorded:

@@ -40,6 +40,7 @@ ONLY_IN = {
 PURE = [
     *(name for name in MODULES if name.startswith("muster_protocol.")),
     "muster_supervisor.decide",
+    "muster_supervisor.planning.estimate",
     "muster_supervisor.planning.lint",
     "muster_supervisor.planning.repeated",
     "muster_supervisor.planning.vague",

@@ -48,6 +48,21 @@ def test_a_question_is_planned_and_answered_as_json(here: Here):
     assert answer["tasks"]
 
 
+def test_a_plan_is_shown_without_being_run_and_then_submitted_as_it_was_shown(here: Here):
+    before = here.document("status")["open"], here.document("status")["ended"]
+
+    shown = here.run("plan", "Do what you are told", "--num-tasks", "3", "--json")
+
+    assert shown.returncode == 0, shown.stderr
+    document = json.loads(shown.stdout)
+    assert len(document["plan"]["tasks"]) == 3
+    assert document["estimate"]["tasks"] == 3
+    assert (here.document("status")["open"], here.document("status")["ended"]) == before
+    ran = here.run("submit", "--plan", "-", "--deadline", "8", "--json", text=shown.stdout)
+    assert ran.returncode in (0, 3), ran.stderr
+    assert {task["id"] for task in json.loads(ran.stdout)["tasks"]} == {t["id"] for t in document["plan"]["tasks"]}
+
+
 def test_a_map_is_unfolded(here: Here):
     over = {"template": {"description": "greet {item}", "tag": "good"}, "items": ["Ada", "Bob"]}
     ran = here.run("submit", "--map", "-", "--json", text=json.dumps(over))

@@ -133,7 +133,7 @@ async def test_a_request_that_waits_to_be_refused_is_handed_back_by_a_stopped_su
     assert again.number == 2
 
 
-@guards("services/supervisor/muster_supervisor/taking/notes.py", "await bus.store(", rule="I12")
+@guards("services/supervisor/muster_supervisor/taking/notes.py", "await bus.store(taken_note(", rule="I12")
 async def test_a_request_that_was_only_handed_back_unseen_is_no_poison(patient_muster: Muster) -> None:
     muster = patient_muster
     request = await muster.submit([{"id": "a"}])

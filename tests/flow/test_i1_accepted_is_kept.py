@@ -7,6 +7,7 @@ import pytest
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import Answer, AnswerStatus, PlanRecorded
+from tests.flow.dying import die_in_turn
 from tests.guards import guards
 from tests.harness import Muster
 
@@ -156,9 +157,7 @@ async def test_the_same_id_with_another_body_is_an_error_and_the_first_answer_st
 )
 async def test_a_request_that_kills_its_supervisor_every_time_is_answered_as_poison(muster: Muster) -> None:
     request = await muster.submit([{"id": "a"}])
-    for number in range(3):
-        await muster.start("supervisor", f"dying-{number}", die_at="after:taken")
-        assert await muster.ended(f"dying-{number}") == 137
+    await die_in_turn(muster, "after:taken")
 
     await muster.start("supervisor", "healthy")
     answer = await muster.answer(request)

@@ -16,6 +16,7 @@ from muster_protocol.plan import Plan, TaskSpec
 from muster_supervisor.decide import GiveAnswer
 from muster_supervisor.steps.answer import give_answer
 from muster_testing.otlp import Collector
+from tests.flow.dying import die_in_turn
 from tests.flow.in_process import connected, owner_of, put_result
 from tests.flow.trees import has, tree_of
 from tests.guards import guards
@@ -42,14 +43,14 @@ async def test_an_invalid_traceparent_is_not_copied_into_messages(muster: Muster
     assert answer.status is AnswerStatus.DONE
 
 
-@guards("services/supervisor/muster_supervisor/intake.py", "if may_be_poison(delivery.number) and not await", rule="I1")
+@guards(
+    "services/supervisor/muster_supervisor/intake.py", "if may_be_suspect(delivery.number) and not await", rule="I1"
+)
 async def test_a_body_that_kills_whoever_reads_it_is_answered_as_poison_unread(
     muster: Muster, collector: Collector
 ) -> None:
     request = await muster.submit([{"id": "a"}])
-    for number in range(3):
-        await muster.start("supervisor", f"dying-{number}", die_at="before:read")
-        assert await muster.ended(f"dying-{number}") == 137
+    await die_in_turn(muster, "before:read")
 
     await muster.start("supervisor", "wary", die_at="before:read", env=collector.environment)
     answer = await muster.answer(request)

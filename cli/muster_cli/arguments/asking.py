@@ -1,8 +1,8 @@
-"""The arguments of what sends a request: `ask`, `submit`."""
+"""The arguments of what sends a request, `ask` and `submit`, and of `plan`, which sends none."""
 
 import argparse
 
-from muster_bus.process.arguments import count
+from muster_bus.process.arguments import add_team_file, count
 from muster_cli.arguments.command import AddParser, add_command, add_json
 
 
@@ -17,16 +17,34 @@ def add_commands(add_parser: AddParser) -> None:
     what.add_argument("--map", metavar="FILE", help='{"template": {"description", "tag"}, "items": […], "reduce"?}')
     what.add_argument("--request", metavar="FILE", help="a request as docs/protocol.md describes it")
     for command in (ask, submit):
-        command.add_argument(
-            "--deadline", type=_seconds, metavar="SECONDS", help="answer by then, partially if need be"
-        )
-        command.add_argument("--budget-tokens", type=count, metavar="N", help="the most tokens it may use")
-        command.add_argument("--budget-usd", type=_usd, metavar="USD", help="the most money it may cost")
-        command.add_argument("--in-flight", type=count, metavar="N", help="the most tasks that run at once")
-        command.add_argument("--num-tasks", type=count, metavar="N", help="how many tasks the plan shall have, about")
+        _add_limits(command)
         command.add_argument("--team", metavar="NAME", help="default: MUSTER_TEAM, else the team that is up here")
         command.add_argument("--detach", action="store_true", help="print the request's id and do not wait")
         add_json(command)
+    _add_plan(add_parser)
+
+
+def _add_plan(add_parser: AddParser) -> None:
+    plan = add_command(
+        add_parser,
+        "plan",
+        "show how a team would do it, what is wrong with that and what it will take; run nothing",
+    )
+    what = plan.add_mutually_exclusive_group(required=True)
+    what.add_argument("text", nargs="?", metavar="TEXT", help="what the team shall do; - reads it from standard input")
+    what.add_argument("--plan", metavar="FILE", help="look at this plan instead of making one")
+    what.add_argument("--map", metavar="FILE", help="look at the tasks of this map")
+    _add_limits(plan)
+    add_team_file(plan)
+    add_json(plan)
+
+
+def _add_limits(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--deadline", type=_seconds, metavar="SECONDS", help="answer by then, partially if need be")
+    command.add_argument("--budget-tokens", type=count, metavar="N", help="the most tokens it may use")
+    command.add_argument("--budget-usd", type=_usd, metavar="USD", help="the most money it may cost")
+    command.add_argument("--in-flight", type=count, metavar="N", help="the most tasks that run at once")
+    command.add_argument("--num-tasks", type=count, metavar="N", help="how many tasks the plan shall have, about")
 
 
 def _seconds(text: str) -> float:

@@ -11,6 +11,7 @@ COMMANDS: dict[str, str] = {
     "demo": "muster_cli.commands.demo:demo",
     "ask": "muster_cli.commands.ask:ask",
     "submit": "muster_cli.commands.submit:submit",
+    "plan": "muster_cli.plan.command:plan",
     "wait": "muster_cli.commands.wait:wait",
     "status": "muster_cli.commands.status:status",
     "logs": "muster_cli.commands.logs:logs",

@@ -76,14 +76,15 @@ class Client:
         cls,
         url: str | None = None,
         *,
-        team: str = "default",
+        team: str | None = None,
         name: str = "client",
         tracing: Tracing | None = None,
     ) -> Self:
         """Connect to `url`, else to MUSTER_NATS_URL, else to the local broker; raises BrokerAway.
 
-        Without `tracing` the variables of OpenTelemetry say where the spans of what is sent go. From now on the secrets
-        of the environment and of the address are redacted in what this process sends.
+        Asked is `team`, else MUSTER_TEAM, else `default`. Without `tracing` the variables of OpenTelemetry say where
+        the spans of what is sent go. From now on the secrets of the environment and of the address are redacted in
+        what this process sends.
         """
         sender = Sender("client", f"{subjects.as_id(name)[:48]}-{secrets.token_hex(4)}")
         settings = process_settings(os.environ)
@@ -93,7 +94,7 @@ class Client:
             tracing = _own_tracing(sender.instance, settings.trace)
         access = settings.access
         bus = await Bus.connect(url, sender, timeout=CONNECT_SECONDS, tracing=tracing, access=access)
-        return cls(bus, team=team)
+        return cls(bus, team=team or settings.team or "default")
 
     async def submit(self, text: str | None = None, *, team: str | None = None, **fields: Unpack[RequestFields]) -> str:
         """Ask for text, a plan, or one template over many items; returns the request's id once it is kept for good."""

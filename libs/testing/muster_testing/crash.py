@@ -2,10 +2,12 @@
 
 A step is `before:KIND` or `after:KIND` of a log entry that the service writes, of an `abort` or of the event of a
 `conflict`; `before:stops` or `after:stops` of the record of a conflict that says who is to stop; `before:ack` of a
-message, or `before:read` of a request.
+message, or `before:read` of a request. `stop@before:KIND` pauses the service there in place of a crash, until somebody
+sends SIGCONT, and `term@before:KIND` asks it to stop: both once, and it goes on from there.
 """
 
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -18,44 +20,64 @@ from muster_cli.main import run
 from muster_protocol.messages import Abort, ConflictFound, Message, Request
 
 KILLED = 137  # what a shell reports of a process that was killed with SIGKILL
+SIGNALS = {"stop": signal.SIGSTOP, "term": signal.SIGTERM}
 
 
 def die_at(step: str) -> None:
-    """Make this process end at a step."""
+    """Make this process end at a step, or get a signal there."""
+    fault, _, step = step.rpartition("@")
     when, _, what = step.partition(":")
+    strike = _once(SIGNALS[fault]) if fault else _end
     match what:
         case "ack":
-            _die_before(Lease, "ack")
+            _strike_before(Lease, "ack", strike)
         case "read":
-            _die_before(Request, "read")
+            _strike_before(Request, "read", strike)
         case "stops":
-            _die_around(Bucket, "compare_and_set", when, _says_who_stops)
+            _strike_around(Bucket, "compare_and_set", when, _says_who_stops, strike)
         case Abort.kind | ConflictFound.kind:
-            _die_around(Bus, "store", when, _is_of(what))
+            _strike_around(Bus, "store", when, _is_of(what), strike)
         case _:
-            _die_around(RequestLog, "append", when, _is_of(what))
-            _die_around(RequestLog, "compare_and_set", when, _is_of(what))
+            _strike_around(RequestLog, "append", when, _is_of(what), strike)
+            _strike_around(RequestLog, "compare_and_set", when, _is_of(what), strike)
 
 
-def _die_before(owner: type, name: str) -> None:
-    def end(*_: object, **__: object) -> None:
-        os._exit(KILLED)
-
-    if not hasattr(owner, name):
-        raise AttributeError(f"{owner.__name__} has no {name}: it was renamed, and nothing would crash")
-    setattr(owner, name, end)
+def _end() -> None:
+    os._exit(KILLED)
 
 
-def _die_around(owner: type, name: str, when: str, is_meant: Callable[..., bool]) -> None:
+def _once(number: signal.Signals) -> Callable[[], None]:
+    left = [number]
+
+    def strike() -> None:
+        if left:
+            os.kill(os.getpid(), left.pop())
+
+    return strike
+
+
+def _strike_before(owner: type, name: str, strike: Callable[[], None]) -> None:
+    method: Callable[..., Any] = getattr(owner, name)  # fails if it was renamed: nothing would crash
+
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        strike()
+        return method(*arguments, **named)
+
+    setattr(owner, name, wrapped)
+
+
+def _strike_around(
+    owner: type, name: str, when: str, is_meant: Callable[..., bool], strike: Callable[[], None]
+) -> None:
     method: Callable[..., Awaitable[Any]] = getattr(owner, name)
 
     async def wrapped(*arguments: Any, **named: Any) -> Any:
         is_here = is_meant(*arguments[1:])
         if is_here and when == "before":
-            os._exit(KILLED)
+            strike()
         done = await method(*arguments, **named)
-        if is_here:
-            os._exit(KILLED)
+        if is_here and when == "after":
+            strike()
         return done
 
     setattr(owner, name, wrapped)

@@ -41,7 +41,7 @@ class Services:
     ) -> None:
         """Start a service and wait until it is ready: `start("worker", "w1", "--role", "clerk")`."""
         self.spawn(service, instance, *options, die_at=die_at, grace_seconds=grace_seconds, env=env)
-        await self.until(lambda: self._is_ready(instance), f"{instance} is ready", instance=instance)
+        await self.until(lambda: self.is_ready(instance), f"{instance} is ready", instance=instance)
 
     def spawn(
         self,
@@ -70,6 +70,13 @@ class Services:
 
     def is_running(self, instance: str) -> bool:
         return self._processes[instance].poll() is None
+
+    def is_ready(self, instance: str) -> bool:
+        """Whether a service, as it was last started, has said that it is ready."""
+        with (self.folder / f"{instance}.log").open("rb") as log:
+            log.seek(self._log_starts[instance])
+            printed = log.read().decode(errors="replace")
+        return any(words in printed for words in READY)
 
     def service_log(self, instance: str) -> str:
         """All that a service has printed, also before it was started again."""
@@ -121,12 +128,6 @@ class Services:
         if service != "coordinator":
             return ("--team-file", str(self.team_file), *options)
         return options if "--port" in options else ("--port", str(free_port()), *options)
-
-    def _is_ready(self, instance: str) -> bool:
-        with (self.folder / f"{instance}.log").open("rb") as log:
-            log.seek(self._log_starts[instance])
-            printed = log.read().decode(errors="replace")
-        return any(words in printed for words in READY)
 
 
 def command(service: str, instance: str, *options: str, die_at: str | None = None) -> list[str]:

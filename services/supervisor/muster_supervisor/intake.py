@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Coroutine
+from contextlib import suppress
 
 from muster_bus.connection import Incoming
 from muster_bus.lease import Delivery
@@ -16,18 +17,19 @@ from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Request
 from muster_supervisor.owner import Owner, Resources
-from muster_supervisor.poison import Poison, may_be_poison, poison_reason
+from muster_supervisor.poison import Poison, is_suspect, may_be_suspect, poison_reason
 from muster_supervisor.run import Run
 from muster_supervisor.steps.answer import refuse_unread
 from muster_supervisor.taking.answered import acknowledge_again
 from muster_supervisor.taking.disposition import Disposition, Held, classify, report_reuse
 from muster_supervisor.taking.duplicates import Duplicates
-from muster_supervisor.taking.notes import note_returned
+from muster_supervisor.taking.notes import note_lone_take, note_returned
 from muster_supervisor.taking.signs import Signs, signs_of_work
 
 log = logging.getLogger("muster.supervisor")
 
 REQUESTS = {Request.kind: Request}
+SUSPECT_SECONDS = 2.0  # that the next suspect waits at most for the one before to have nothing more to do at once
 
 
 class Intake:
@@ -39,17 +41,30 @@ class Intake:
         self.runs: dict[str, Run] = {}
         self._duplicates: dict[str, Duplicates] = {}
         self.supervising: set[asyncio.Task[None]] = set()
+        self._suspects = asyncio.Lock()
 
     async def take(self, delivery: Delivery) -> None:
         """Refuse what was delivered, or start a run and wait until it needs no slot of the pull any more."""
         try:
-            run = await self._start_run(delivery)
+            if not may_be_suspect(delivery.number):
+                run = await self._start_run(delivery)
+            else:
+                run = await self._take_alone(delivery)
         except asyncio.CancelledError:
             await note_returned(self._resources.bus, self._resources.team.team, delivery)  # stopped before a run began
             delivery.lease.hand_back()
             raise
         if run is not None:
             await run.slot_released.wait()
+
+    async def _take_alone(self, delivery: Delivery) -> Run | None:
+        """Start the run of a request that may have ended its supervisors, with no other such request beside it."""
+        async with self._suspects:
+            run = await self._start_run(delivery)
+            if run is not None:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(run.settled.wait(), SUSPECT_SECONDS)
+            return run
 
     def on_control(self, message: Incoming) -> None:
         """Let the run of the request read its control messages, unless a supervisor wrote this one."""
@@ -80,7 +95,7 @@ class Intake:
         if self._is_held(request_id, delivery):
             return None
         try:
-            if may_be_poison(delivery.number) and not await self._check_unread(delivery, request_id):
+            if may_be_suspect(delivery.number) and not await self._check_unread(delivery, request_id):
                 return self.runs.get(request_id)
             request = (await opened(self._resources.bus, delivery, REQUESTS, request_id, self._check_deadline)).body
         except Invalid as reason:
@@ -183,6 +198,8 @@ class Intake:
         if reason and await signs_of_work(bus, state, delivery.number) is Signs.NONE:
             await bus.report(reason, delivery, request_id=request_id)
             raise Poison(reason)
+        if is_suspect(state, delivery.number):
+            await note_lone_take(bus, self._resources.team.team, delivery, request_id)
         return True
 
     def _check_deadline(self, request: Request) -> None:

@@ -1,13 +1,18 @@
-"""When a request is poison: it was taken several times without progress, so it may crash its supervisor. Pure."""
+"""When a request is poison: it was taken several times without progress, so it may crash its supervisor. Pure.
+
+A supervisor that dies has many requests in hand, and most of them are innocent. So a request that was taken in vain is
+suspect, suspects are taken one at a time, and only the takes with no other suspect beside count against it (45).
+"""
 
 from collections.abc import Iterable
 
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState, TaskPhase, TaskState
-from muster_protocol.retry import MAX_TAKES
 from muster_protocol.workers.card import WorkerCard
 
-MAX_DOUBTFUL_TAKES = 4 * MAX_TAKES  # while its workers may only be silent: after these it is given up all the same
+MAX_INNOCENT_TAKES = 1  # without progress, before a request is suspect
+MAX_LONE_TAKES = 5  # without progress: whoever kills supervisors every second hits an innocent one three times
+MAX_DOUBTFUL_TAKES = 12  # the same while its workers may only be silent: after these it is given up all the same
 _RETRIED = (TaskPhase.AWAITING_RETRY, TaskPhase.DELAYED)
 
 
@@ -17,9 +22,14 @@ class Poison(Invalid):
     error_class = "poison"
 
 
-def may_be_poison(delivery: int) -> bool:
+def may_be_suspect(delivery: int) -> bool:
     """Whether this delivery number is high enough that the log is worth reading before the request's body is."""
-    return delivery > MAX_TAKES
+    return delivery > 1 + MAX_INNOCENT_TAKES
+
+
+def is_suspect(state: RequestState, delivery: int) -> bool:
+    """Whether the request may be what ended its supervisors."""
+    return state.unproductive_takes(delivery) > MAX_INNOCENT_TAKES
 
 
 def poison_reason(state: RequestState, delivery: int, *, is_read: bool) -> str:
@@ -30,8 +40,8 @@ def poison_reason(state: RequestState, delivery: int, *, is_read: bool) -> str:
     body, so the next one probably does too, and can answer with what is done by then.
     """
     unproductive = state.unproductive_takes(delivery)
-    most = MAX_TAKES if is_read else MAX_TAKES + bool(state.term)
-    if state.answer is not None or unproductive < most:
+    most = MAX_LONE_TAKES if is_read else MAX_LONE_TAKES + bool(state.term)
+    if state.answer is not None or state.lone_takes_in_vain(delivery) < most:
         return ""
     return f"the request was taken {unproductive} times without any progress: poison"
 
@@ -43,7 +53,7 @@ def may_be_worked_on(state: RequestState, delivery: int, now: float) -> bool:
     request could crash its supervisors for as long as its attempts may take.
     """
     is_over = state.deadline is not None and now >= state.deadline
-    if is_over or state.unproductive_takes(delivery) >= MAX_DOUBTFUL_TAKES:
+    if is_over or state.lone_takes_in_vain(delivery) >= MAX_DOUBTFUL_TAKES:
         return False
     return any(task.phase in _RETRIED or _is_out(task, now) for task in state.tasks.values())
 

@@ -74,6 +74,7 @@ class Run:
         self._lease_lost_at = 0.0
         self.is_duplicate = False  # another message is the lease of the request: ours is to be kept
         self.slot_released = asyncio.Event()  # the request is taken, or the run has ended
+        self.settled = asyncio.Event()  # what was due at the start is done, or the run has ended
 
     def on_redelivery(self, delivery: Delivery) -> None:
         """The broker delivered the request to us again: go on with the new delivery, in the same run."""
@@ -111,6 +112,7 @@ class Run:
                 owner.lease.drop()
             finally:
                 self.slot_released.set()
+                self.settled.set()
                 await owner.close()
 
     async def _supervise_under_leases(self) -> None:
@@ -220,6 +222,7 @@ class Run:
 
     async def _wait(self) -> None:
         """Wait until the log changes, a timer is due, or it is time to read the log without an announcement."""
+        self.settled.set()
         owner = self.owner
         until = next_time(owner.state)
         timeout = min(LOOK_SECONDS, owner.resources.lease_seconds)

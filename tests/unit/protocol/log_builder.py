@@ -52,7 +52,9 @@ def plan_entry(
     )
 
 
-def taken(instance: str, delivery: int = 1, *, deadline: float = FAR, handed_back: bool = False) -> Taken:
+def taken(
+    instance: str, delivery: int = 1, *, deadline: float = FAR, handed_back: bool = False, alone: bool = False
+) -> Taken:
     return Taken(
         instance=instance,
         delivery=delivery,
@@ -61,6 +63,7 @@ def taken(instance: str, delivery: int = 1, *, deadline: float = FAR, handed_bac
         request_hash="hash",
         request_sequence=1,
         handed_back=handed_back,
+        alone=alone,
     )
 
 
@@ -125,6 +128,11 @@ class LogBuilder:
     def take(self, instance: str = "s1", delivery: int = 1) -> int:
         self.term = self.write(taken(instance, delivery), sender=f"supervisor/{instance}")
         return self.term
+
+    def take_alone(self, instance: str, delivery: int) -> int:
+        """Take a request that was taken in vain before."""
+        self.write(taken(instance, delivery, alone=True), sender=f"supervisor/{instance}")
+        return self.take(instance, delivery)
 
     def own(self, body: LogBody, term: int | None = None) -> int:
         return self.write(body, sender="supervisor/s1", term=self.term if term is None else term)

@@ -70,6 +70,41 @@ def test_takes_without_progress_are_counted_until_there_is_progress():
     assert log.state.unproductive_takes(4) == 0
 
 
+@guards("libs/protocol/muster_protocol/fold/terms.py", "state.lone_takes |= {body.delivery}", rule="I1", replace="pass")
+def test_lone_takes_are_counted_apart_until_there_is_progress():
+    log = LogBuilder()
+    log.take("s1", 1)
+    log.take_alone("s2", 2)
+    log.take_alone("s3", 3)
+    log.write(taken("s3", 3, alone=True), sender="supervisor/s3")  # stored twice
+
+    assert (log.state.lone_takes_in_vain(3), log.state.lone_takes_in_vain(4)) == (1, 2)
+    assert (log.state.owner, log.state.term) == ("s3", log.term)
+
+    log.own(plan_entry(plan_of(task("t"))))
+
+    assert log.state.lone_takes_in_vain(4) == 0
+
+
+def test_a_lone_take_of_another_message_does_not_count():
+    log = LogBuilder()
+    log.take("s1", 1)
+
+    log.write(taken("s2", 2, alone=True).model_copy(update={"request_sequence": 9}), sender="supervisor/s2")
+
+    assert log.state.lone_takes_in_vain(3) == 0
+
+
+def test_takes_of_the_next_message_are_counted_anew():
+    log = LogBuilder()
+    log.take("s1", 1)
+    log.take_alone("s2", 2)
+
+    log.write(taken("s3", 3).model_copy(update={"request_sequence": 9}), sender="supervisor/s3")
+
+    assert log.state.lone_takes_in_vain(4) == 0
+
+
 def test_a_clean_hand_back_is_not_an_unproductive_take():
     log = LogBuilder()
     log.take("s1", 1)

@@ -164,7 +164,13 @@ def test_a_former_owner_changes_nothing(entries: list[Entry], data: st.DataObjec
 def test_after_the_answer_only_costs_are_added(entries: list[Entry]):
     state = RequestState(REQUEST)
     answered: dict[str, object] | None = None
-    free: dict[str, object] = {"last_sequence": 0, "usage": 0, "uncounted": 0, "last_productive_delivery": 0}
+    free: dict[str, object] = {
+        "last_sequence": 0,
+        "usage": 0,
+        "uncounted": 0,
+        "last_productive_delivery": 0,
+        "lone_takes": 0,
+    }
 
     for entry in entries:
         apply(state, entry)

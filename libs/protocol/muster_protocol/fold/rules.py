@@ -41,7 +41,7 @@ from muster_protocol.fold.moves import Cause, move
 from muster_protocol.fold.plans import plan
 from muster_protocol.fold.results import take_result
 from muster_protocol.fold.state import Attempt, Entry, RequestState
-from muster_protocol.fold.terms import take
+from muster_protocol.fold.terms import note_progress, take
 from muster_protocol.fold.writers import WRITERS, may_write
 from muster_protocol.messages import (
     Answer,
@@ -74,7 +74,7 @@ def apply(state: RequestState, entry: Entry) -> None:
     if may_write(state, entry, WRITERS[kind]):
         ENTRIES[kind](state, entry, entry.body)
         if kind is not Taken:
-            state.last_productive_delivery = max(state.last_productive_delivery, state.delivery)
+            note_progress(state, state.delivery)
 
 
 def _reserved(state: RequestState, entry: Entry, body: Reserved) -> None:

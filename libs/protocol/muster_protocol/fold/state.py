@@ -196,6 +196,7 @@ class RequestState:
     owner: str | None = None
     delivery: int = 0
     last_productive_delivery: int = 0  # the last one that made progress or was handed back cleanly
+    lone_takes: frozenset[int] = frozenset()  # deliveries since then that were taken alone
     team: str = ""
     request_hash: str = ""
     request_sequence: int = 0  # of the message that is the lease
@@ -238,6 +239,10 @@ class RequestState:
     def unproductive_takes(self, delivery: int) -> int:
         """Deliveries before this one, since the last that made progress or was handed back cleanly."""
         return max(0, delivery - self.last_productive_delivery - 1)
+
+    def lone_takes_in_vain(self, delivery: int) -> int:
+        """Of those, how many were taken with no other such request beside: only these say that it was this request."""
+        return sum(number < delivery for number in self.lone_takes)
 
     def outcomes(self) -> tuple[TaskOutcome, ...]:
         """The answer's table."""

@@ -16,7 +16,11 @@ from muster_protocol.subjects import Tag, TaskId, TeamName
 
 
 class Taken(LogEntry):
-    """A supervisor has taken the request, or hands it back; the entry's sequence is its term."""
+    """A supervisor has taken the request, or hands it back; the entry's sequence is its term.
+
+    `alone` is a note that takes nothing: the supervisor is about to take a request that was taken in vain before, and
+    takes no other such request meanwhile. If it dies of that, it was this request.
+    """
 
     kind: ClassVar[str] = "taken"
     free_text: ClassVar[tuple[str, ...]] = ("asked",)
@@ -29,11 +33,12 @@ class Taken(LogEntry):
     request_sequence: int  # of the message in REQUESTS that is the lease
     stored_at: float = 0.0  # when the broker stored that message; 0: not known
     handed_back: bool = False
+    alone: bool = False
     asked: str = ""  # the beginning of what was asked, for lists: the request is gone once it is answered
     asked_by: str = ""  # the sender of the request; empty when somebody published it without headers
 
     def id_for(self, origin: Origin) -> str:
-        what = f"back.{origin.term or 0}" if self.handed_back else self.kind
+        what = f"back.{origin.term or 0}" if self.handed_back else "alone" if self.alone else self.kind
         nonce = f".{origin.nonce}" if origin.nonce else ""
         return f"{origin.request_id}.{what}.{self.instance}.{self.request_sequence}.{self.delivery}{nonce}"
 

@@ -212,7 +212,8 @@ def _warnings(plan: Plan, matching: Matching, num_tasks: int | None, *, is_map: 
 
 def _is_told_by_words(task: TaskSpec, matching: Matching) -> bool:
     """Whether all that a task is about stands in its description: neither in inputs, nor in a function's code."""
-    return not task.inputs and not all(isinstance(role, FunctionRole) for role in matching(task))
+    roles = matching(task)
+    return not task.inputs and not (roles and all(isinstance(role, FunctionRole) for role in roles))
 
 
 def _is_within(group: tuple[str, ...], groups: Iterable[tuple[str, ...]]) -> bool:

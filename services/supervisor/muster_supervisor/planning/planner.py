@@ -47,17 +47,23 @@ class Planned(NamedTuple):
 
 async def make_plan(request: Request, team: Team, model: Model) -> Planned:
     """The plan of a request."""
+    plan, usage = await draft_plan(request, team, model)
+    return _accepted(plan, request, team, usage)
+
+
+async def draft_plan(request: Request, team: Team, model: Model) -> tuple[Plan, Usage]:
+    """The plan before it is checked and routed, and what it cost to make."""
     check_supported(request)
     match request:
         case Request(plan=Plan() as plan):
-            return _accepted(plan, request, team, NOTHING)
+            return plan, NOTHING
         case Request(map=over) if over is not None:
-            return _accepted(unfold(over), request, team, NOTHING)
+            return unfold(over), NOTHING
         case _:
             return await _by_model(request, team, model)
 
 
-async def _by_model(request: Request, team: Team, model: Model) -> Planned:
+async def _by_model(request: Request, team: Team, model: Model) -> tuple[Plan, Usage]:
     """The model's plan; one that breaks a rule is sent back once, with what is wrong."""
     if request.num_tasks is not None and request.num_tasks > MAX_TASKS:
         raise Invalid(f"at most {MAX_TASKS:,} tasks", "num_tasks")
@@ -76,7 +82,7 @@ async def _by_model(request: Request, team: Team, model: Model) -> Planned:
         draft, usage = await _draft(again, model, usage, limit)
         if mistakes := _mistakes(draft, request, team):
             raise Unplannable(f"{model.name} made no valid plan: {'; '.join(mistakes[:5])}", "text", usage)
-    return _accepted(Plan.model_validate_json(draft), request, team, usage)
+    return Plan.model_validate_json(draft), usage
 
 
 async def _draft(brief: PlanBrief, model: Model, spent: Usage, limit: Limit) -> tuple[str, Usage]:

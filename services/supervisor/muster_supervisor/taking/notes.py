@@ -27,6 +27,12 @@ def taken_note(bus: Bus, team: str, delivery: Delivery) -> Taken:
     )
 
 
+async def note_lone_take(bus: Bus, team: str, delivery: Delivery, request_id: str) -> None:
+    """Record that a suspect request is about to be read and taken, and no other one beside it."""
+    note = taken_note(bus, team, delivery).model_copy(update={"handed_back": False, "alone": True})
+    await bus.store(note, bus.origin(request_id))
+
+
 async def note_returned(bus: Bus, team: str, delivery: Delivery) -> None:
     """Record that a delivery is handed back before a run began, so that it does not count as an unproductive take."""
     request_id = h.request_id_of(delivery.headers, delivery.sequence, delivery.data)

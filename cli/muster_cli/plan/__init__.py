@@ -1,0 +1,1 @@
+"""`muster plan`: a plan that is shown, not run."""

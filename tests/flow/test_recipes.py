@@ -1,0 +1,39 @@
+"""The recipes are run as they stand: the team of the page, and each command with what it prints."""
+
+import re
+from collections.abc import Generator
+
+import pytest
+
+from tests.flow.command_line import Here
+from tests.flow.test_readme import address, dialogues, files, python
+
+PAGE = "docs/recipes.md"
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Generator[Here]:
+    """`muster up` with the team of the page."""
+    here = Here(tmp_path_factory.mktemp("office"))
+    for name, text in files(PAGE).items():
+        (here.folder / name).write_text(text, encoding="utf-8")
+    with here.up():
+        here.env |= {"MUSTER_NATS_URL": address(here), "MUSTER_TEAM": "office"}
+        yield here
+
+
+def test_every_recipe_prints_what_the_page_says(office: Here):
+    for command, printed in dialogues(PAGE):
+        program, *words = re.split(r" +", command)
+
+        ran = office.run(*words) if program == "muster" else python(office, *words)
+
+        assert (ran.stdout, ran.returncode) == (printed, 0), f"{command}: {ran.stderr}"
+
+
+def test_the_plan_of_the_pipeline_has_nothing_wrong(office: Here):
+    ran = office.run("plan", "--plan", "pipeline.json")
+
+    assert ran.returncode == 0, ran.stderr
+    assert "warning" not in ran.stdout
+    assert "└ load  [loader]  Put the rows away" in ran.stdout

@@ -25,11 +25,15 @@ class Nearest:
         found = {path.relative_to(root).as_posix(): _named(path.read_text(encoding="utf-8")) for path in files}
         return cls(found, has_services)
 
+    def own(self, file: str) -> list[str]:
+        """The test files that import or guard a file."""
+        module = module_of(file)
+        return [test for test, names in self.names.items() if module in names or file in names]
+
     def groups(self, file: str) -> Iterator[list[str]]:
         """Groups of test files for a changed file, the nearest first; those that import or guard it make the first."""
-        module = module_of(file)
-        package = module.split(".")[0].removeprefix("muster_")
-        own = [test for test, names in self.names.items() if module in names or file in names]
+        package = module_of(file).split(".")[0].removeprefix("muster_")
+        own = self.own(file)
         others = [test for test in self.names if test.startswith(f"tests/unit/{package}/") and test not in own]
         if package == "bus":
             others += [test for test in self.names if test.startswith("tests/bus/") and test not in own]

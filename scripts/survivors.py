@@ -4,8 +4,9 @@
 
 `make mutate` tries the lines that tests say they guard; here a program picks, so that what nobody thought of shows. The
 nearest tests run first: those that import the changed module, unit tests before those with a broker, then the other
-tests of its package, then every test of whole services (`--near` leaves those out). The first that fails, or hangs, has
-killed the change. One that survives them all is printed: it needs a test that says why it is there, or it can go.
+tests of its package, then every test of whole services (`--near` leaves those out), at last the long tests of the file
+that wait for `make sweep`. The first that fails, or hangs, has killed the change. One that survives them all is
+printed: it needs a test that says why it is there, or it can go.
 
 All conditions of the services take a night. `--sample` draws some of them, the same ones for the same seed.
 """
@@ -29,7 +30,7 @@ from scripts.nearest_tests import Nearest
 from scripts.tree_copy import Limits, TreeCopy, Verdict
 
 LIMITS = Limits(test=30, whole=240.0)  # of one test, and of one group of tests
-QUICK = ("-m", "not sweep")
+QUICK, LONG = ("-m", "not sweep"), ("-m", "sweep")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,11 @@ def _try_all(picked: list[tuple[str, Change]], nearest: Nearest, copies: list[Tr
 def _try(copy: TreeCopy, file: str, change: Change, nearest: Nearest) -> Tried:
     """Run one group of tests after the other until one misses the condition."""
     began, verdict = time.monotonic(), Verdict.GREEN
-    for tests in nearest.groups(file):
-        verdict = copy.run_with(file, change.source, [*QUICK, *tests], LIMITS).verdict
+    groups = [[*QUICK, *tests] for tests in nearest.groups(file)]
+    if nearest.has_services and (own := nearest.own(file)):
+        groups.append([*LONG, *own])
+    for tests in groups:
+        verdict = copy.run_with(file, change.source, tests, LIMITS).verdict
         if verdict is not Verdict.GREEN:
             break
     return Tried(file, change, verdict, time.monotonic() - began)

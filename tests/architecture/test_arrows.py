@@ -47,6 +47,7 @@ PURE = [
     "muster_supervisor.poison",
     "muster_supervisor.planning.routing",
     "muster_supervisor.choosing.choose",
+    "muster_supervisor.choosing.unserved",
     "muster_supervisor.composing.final",
     "muster_supervisor.composing.merge",
     "muster_coordinator.conflicts.judge",

@@ -67,7 +67,7 @@ async def chaos(options: argparse.Namespace, folder: Path) -> list[Violation]:
             task.cancel()
         await processes.stop_services()
         ledger.deaths.extend(death for service in processes.services for death in service.broken())
-        return report(ledger, await reader.everything(), reader, folder)
+        return report(ledger, await reader.everything(), reader, folder, is_cluster=options.cluster)
     finally:
         await processes.close()
 
@@ -147,8 +147,8 @@ def faults_line(ledger: Ledger) -> str:
     )
 
 
-def report(ledger: Ledger, evidence: Evidence, reader: Reader, folder: Path) -> list[Violation]:
-    checker = Checker(ledger, evidence, LEASE_SECONDS)
+def report(ledger: Ledger, evidence: Evidence, reader: Reader, folder: Path, *, is_cluster: bool) -> list[Violation]:
+    checker = Checker(ledger, evidence, LEASE_SECONDS, is_cluster=is_cluster)
     violations = checker.violations()
     statuses = Counter(log.answer.status.value for log in evidence.logs.values() if log.answer)
     starts = Counter((t.request, t.task, t.attempt) for t in evidence.traces if t.what == "start")

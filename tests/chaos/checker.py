@@ -5,7 +5,8 @@ deadline in which a broker or a supervisor was away or had been back for less th
 hit one after the other). A task may begin RACE_SECONDS after its result was stored, since nobody can look into the
 log and begin in one instant. (A worker paused in just that instant would be a false alarm: a millisecond in a run.)
 Nobody's messages carry a checksum: what was under way while bytes were changed must be answered, and no more is asked
-of it. Where nobody got the processor for a while, that time counts as a fault, too.
+of it. Where nobody got the processor for a while, that time counts as a fault, too. So does the time in which three
+brokers may elect a leader after one of them was lost, though that one is back long before.
 """
 
 import math
@@ -25,6 +26,7 @@ RACE_SECONDS = 0.25
 SIGN_SECONDS = 3.0  # a worker that runs something says so within this when it is asked
 GIVEN_UP = "without any progress"
 READY_SECONDS = 15.0  # after damage to a connection: half-open ones are noticed within five, and the machine is busy
+ELECTION_SECONDS = 9.0  # the longest that a node waits before it asks for votes: a constant of nats-server
 DAMAGED_SECONDS = 2.0  # before and after bytes were changed: what was on its way then
 
 
@@ -40,10 +42,11 @@ class Violation:
 class Checker:
     """All rules over one run."""
 
-    def __init__(self, ledger: Ledger, evidence: Evidence, lease_seconds: float) -> None:
+    def __init__(self, ledger: Ledger, evidence: Evidence, lease_seconds: float, *, is_cluster: bool = False) -> None:
         self._ledger = ledger
         self._evidence = evidence
         self._lease = lease_seconds
+        self._is_cluster = is_cluster
         self.excused_late = 0
         self.races = 0
         self._damaged = {sent.id for sent in ledger.sent.values() if self._is_damaged(sent)}
@@ -80,7 +83,7 @@ class Checker:
     def _recoveries(self) -> Iterator[Violation]:
         """Whatever the wire did, its service is ready again soon; and a disk that was full leaves nothing behind."""
         for found in self._ledger.recoveries:
-            away = self._ledger.away("broker", padding=self._lease)
+            away = self._without_leader()
             away += [*self._ledger.away(found.who, padding=self._lease), *self._ledger.starved(padding=self._lease)]
             if found.ready == math.inf:
                 yield Violation("ready again", "", f"{found.who} was never ready again after {found.what}")
@@ -120,9 +123,15 @@ class Checker:
 
     def _undisturbed(self, began: float, ended: float) -> float:
         """How much of a time was free of faults that may delay an answer."""
-        away = [*self._ledger.away("broker", padding=self._lease), *self._ledger.away("s", padding=self._lease)]
+        away = [*self._without_leader(), *self._ledger.away("s", padding=self._lease)]
         away += [*self._ledger.recovering("s"), *self._ledger.starved(padding=self._lease)]
         return max(0.0, ended - began) - overlap(away, began, ended)
+
+    def _without_leader(self) -> list[tuple[float, float]]:
+        """When a broker was away, and the others may not have elected whoever leads in its place."""
+        away = self._ledger.away("broker", padding=self._lease)
+        election = ELECTION_SECONDS + self._lease if self._is_cluster else 0.0
+        return [(began, max(ended, began + election)) for began, ended in away]
 
     def _log(self, log: Log) -> Iterator[Violation]:
         if log.request_id not in self._ledger.sent and not self._is_bare(log) and log.answers:

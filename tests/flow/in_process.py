@@ -74,7 +74,8 @@ def owner_of(
 ) -> Owner:
     """Who holds a delivery of the request `r1`, which has a minute."""
     team = load_team(muster.folder / "team.yaml")
-    resources = Resources(bus, team, model or Scripted([]), asyncio.Semaphore(1), ack_wait, Measuring(bus, team))
+    measuring = Measuring(bus, team)
+    resources = Resources(bus, team, model or Scripted([]), asyncio.Semaphore(1), ack_wait, measuring, 86400.0)
     return Owner(
         resources,
         "r1",

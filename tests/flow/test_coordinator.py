@@ -142,6 +142,14 @@ async def test_the_registry_is_listed(group: ServiceGroup):
     ]
 
 
+async def test_the_overview_names_the_tags_on_which_tasks_wait_and_that_no_worker_has(group: ServiceGroup):
+    await group.task()
+    assert (await group.get("/v1/overview"))["unserved_tags"] == ["math"]
+
+    await Bucket(group.bus, "workers").put("w1", b'{"tags": ["math"], "slots": 4, "busy": 1}')
+    assert (await group.get("/v1/overview"))["unserved_tags"] == []
+
+
 async def test_without_a_broker_the_api_answers_503_and_the_service_lives(group: ServiceGroup):
     assert (await group.ask("GET", "/readyz"))[0] == 200
     group.server.kill()

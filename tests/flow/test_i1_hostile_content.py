@@ -159,10 +159,10 @@ async def test_reasons_that_are_together_too_long_for_a_message_are_cut_in_the_a
 
 
 @guards(
-    "services/supervisor/muster_supervisor/control.py",
-    "reason = control.body.reason[:MAX_REASON]",
+    "services/supervisor/muster_supervisor/steps/replies.py",
+    "reason=control.reason[:MAX_REASON]",
     rule="I1",
-    replace="reason = control.body.reason",
+    replace="reason=control.reason",
 )
 async def test_a_cancel_with_a_long_reason_is_a_cancel(muster: Muster) -> None:
     await muster.start("supervisor", "s1")

@@ -12,13 +12,17 @@ from muster_bus.broker.queues import request_queue
 from muster_bus.lease import Delivery
 from muster_bus.pull import Pull
 from muster_protocol import subjects
-from muster_protocol.messages import Answer, AnswerStatus
-from muster_supervisor.taking.disposition import MAX_KEPT
+from muster_protocol.headers import request_hash
+from muster_protocol.messages import Answer, AnswerStatus, Taken
+from muster_protocol.sender import Origin, Sender
+from muster_supervisor.taking.disposition import MAX_KEPT, OVERDUE_SECONDS
+from muster_supervisor.taking.signs import SIGN_SECONDS
 from muster_testing.waiting import until_asked
 from tests.guards import guards
 from tests.harness import LEASE_SECONDS, Muster
 
 REQUESTS = subjects.requests("default")
+SOON = 4.0  # seconds, in which a supervisor starts and keeps a copy
 DUPLICATES = "services/supervisor/muster_supervisor/taking/duplicates.py"
 
 
@@ -162,6 +166,41 @@ async def test_copies_of_an_open_request_that_are_too_many_to_hold_wait_in_the_q
     assert await answers(muster) == ["same"]
 
 
+@guards(
+    "services/supervisor/muster_supervisor/taking/disposition.py",
+    "is_late = is_asked and is_overdue(state, bus.clock.now())",
+    rule="I4",
+    replace="is_late = False",
+    seconds=60,
+)
+async def test_whoever_keeps_a_copy_answers_when_the_holder_of_the_lease_has_not_long_after_the_deadline(
+    muster: Muster,
+) -> None:
+    async with held(muster, body_of("same")) as stored_at:  # alive, and never a word from it
+        (lease,) = await stored(muster)
+        taken = Taken(
+            instance="silent",
+            delivery=1,
+            team="default",
+            deadline=muster.bus.clock.now() + SOON - OVERDUE_SECONDS,
+            request_hash=request_hash(REQUESTS, None, body_of("same")),
+            request_sequence=lease,
+            stored_at=stored_at,
+        )
+        await muster.bus.store(taken, Origin("mine", Sender("supervisor", "silent")))
+        await muster.start("supervisor", "s1")
+        await muster.publish(REQUESTS, body_of("same"), None)
+
+        answer = await muster.answer("mine")
+        await muster.until_gone(REQUESTS, lease + 1)
+        assert await stored(muster) == [lease]
+    await muster.until_settled(REQUESTS)
+
+    assert (await muster.state("mine")).owner == "s1"
+    assert answer.status is AnswerStatus.FAILED
+    assert await answers(muster) == [answer.text]
+
+
 @guards(DUPLICATES, "await bus.store(note, ", rule="I4", seconds=40)
 async def test_the_deadline_runs_from_the_first_copy_also_if_the_second_was_taken_first(muster: Muster) -> None:
     async with held(muster, body_of("same", deadline_seconds=60)) as first_at:
@@ -196,6 +235,28 @@ async def test_supervisors_killed_in_a_loop_while_a_long_task_runs_do_not_make_i
         await muster.start("supervisor", f"s{number}")
         await muster.until_log(request, lambda state, number=number: state.owner == f"s{number}")
 
+    muster.release("go")
+
+    assert (await muster.answer(request)).status is AnswerStatus.DONE
+    assert muster.executions(request) == {"a": 1}
+
+
+@pytest.mark.sweep
+async def test_supervisors_killed_while_the_loop_of_the_worker_is_blocked_do_not_make_the_request_poison(
+    muster: Muster,
+) -> None:
+    await muster.start("worker", "w1")
+    await muster.start("supervisor", "s0")
+    request = await muster.submit([{"id": "a", "orders": {"block_until": "go"}}])
+    await muster.until(lambda: muster.executions(request)["a"] == 1, "the task runs")
+    for number in range(1, 6):
+        muster.kill(f"s{number - 1}")
+        await muster.start("supervisor", f"s{number}")
+        await muster.until_log(request, lambda state, number=number: state.owner == f"s{number}")
+
+    with pytest.raises(TimeoutError):  # it asks the worker, which cannot say a word, and gives nothing up
+        async with asyncio.timeout(SIGN_SECONDS * 2):
+            await muster.answer(request)
     muster.release("go")
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE

@@ -29,7 +29,8 @@ LEASE = 2.0
 
 def intake_of(muster: Muster, bus: Bus) -> Intake:
     team = load_team(muster.folder / "team.yaml")
-    return Intake(Resources(bus, team, Scripted([]), asyncio.Semaphore(1), LEASE, Measuring(bus, team)), 3600.0)
+    measuring = Measuring(bus, team)
+    return Intake(Resources(bus, team, Scripted([]), asyncio.Semaphore(1), LEASE, measuring, 3600.0))
 
 
 async def message(bus: Bus, sequence: int, number: int = 1, *, metadata: str = "") -> Delivery:

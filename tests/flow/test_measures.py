@@ -1,8 +1,11 @@
 """What the roles of a team do is measured, also over the death of a supervisor."""
 
-from muster_bus.buckets.measures import read_measures
+from muster_bus.buckets.measures import add_measured, read_measures
+from muster_protocol.workers.measured import Measured
 from muster_testing.waiting import until_asked
 from tests.harness import Muster
+
+PLAN = {"tasks": [{"id": "count", "tag": "scripted", "description": "Count the sheep in the meadow"}]}
 
 
 async def test_every_counted_result_is_measured_once_also_when_another_supervisor_goes_on(muster: Muster):
@@ -20,6 +23,21 @@ async def test_every_counted_result_is_measured_once_also_when_another_superviso
 
     await muster.answer(request)
     await until_measured(muster, tries=5, successes=3)
+
+
+async def test_a_plan_that_will_not_keep_its_budget_says_so(muster: Muster):
+    costly = Measured(tries=10, successes=10, seconds=1, input_tokens=20_000, at=muster.bus.clock.now())
+    await add_measured(muster.bus, "default", "scripted", costly)
+    await muster.start("supervisor", "s1")
+
+    async def is_said() -> bool:
+        """The supervisor reads what was measured in the background."""
+        request = await muster.client.submit(plan=PLAN, budget={"tokens": 500})
+        await muster.until_log(request, lambda state: state.plan_entry is not None)
+        entry = (await muster.state(request)).plan_entry
+        return entry is not None and any("2,000 tokens; the budget is 500" in warning for warning in entry.warnings)
+
+    await until_asked(is_said, "a plan has the warning")
 
 
 async def until_measured(muster: Muster, tries: int, successes: int) -> None:

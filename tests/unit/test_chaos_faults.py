@@ -12,9 +12,9 @@ from tests.chaos.ledger import Ledger, Outage, Recovery, Sent
 from tests.unit.protocol.log_builder import FAR, REQUEST, START, LogBuilder, answer, planned, task
 
 
-def violations(ledger: Ledger, log: LogBuilder | None = None) -> list[Violation]:
+def violations(ledger: Ledger, log: LogBuilder | None = None, *, is_cluster: bool = False) -> list[Violation]:
     logs = {REQUEST: judged(REQUEST, log.entries)} if log is not None else {}
-    return Checker(ledger, Evidence(logs, [], [], {}, {}), 1.0).violations()
+    return Checker(ledger, Evidence(logs, [], [], {}, {}), 1.0, is_cluster=is_cluster).violations()
 
 
 def recovered(seconds: float) -> list[Recovery]:
@@ -56,6 +56,14 @@ def test_of_a_request_whose_bytes_may_have_been_changed_only_an_answer_is_asked(
 
 def test_time_without_a_processor_makes_no_answer_late():
     assert violations(Ledger(sent=sent(), lags=[(START + 2.0, START + 8.0)]), late()) == []
+
+
+def test_three_brokers_elect_a_leader_after_one_of_them_is_back():
+    lost = [Outage("broker", START + 1.0, START + 2.0)]
+
+    assert len(violations(Ledger(sent=sent(), outages=lost), late())) == 1
+    assert violations(Ledger(sent=sent(), outages=lost), late(), is_cluster=True) == []
+    assert len(violations(Ledger(sent=sent()), late(), is_cluster=True)) == 1
 
 
 def test_what_a_full_disk_leaves_in_a_queue_is_a_violation():

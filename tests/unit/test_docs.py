@@ -40,7 +40,6 @@ SOURCE = "\n".join(
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 TOP_FOLDERS = tuple(f"{path.name}/" for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
 REFUSED: dict[str, Any] = {
-    "approve": True,
     "answer_schema": {},
     "conversation": "c",
     "callback_url": "http://127.0.0.1",
@@ -209,7 +208,7 @@ def shown(field: FieldInfo) -> str:
     if field.is_required():
         return "needed"
     if isinstance(field.default, int | float):
-        return f"{field.default:g}"
+        return str(field.default).lower() if isinstance(field.default, bool) else f"{field.default:g}"
     return field.default or "–"
 
 

@@ -17,6 +17,7 @@ COMMANDS: dict[str, str] = {
     "logs": "muster_cli.commands.logs:logs",
     "trace": "muster_cli.commands.trace:trace",
     "conflicts": "muster_cli.commands.conflicts:conflicts",
+    "reply": "muster_cli.people.reply:reply",
     "cancel": "muster_cli.commands.cancel:cancel",
     "reset": "muster_cli.commands.reset:reset",
     "check": "muster_cli.commands.check:check",

@@ -1,4 +1,4 @@
-"""The arguments of what looks at requests and ends them: `wait`, `status`, `logs`, `trace`, `conflicts`, `cancel`."""
+"""The arguments of what looks at requests, replies to them and ends them."""
 
 from muster_cli.arguments.command import AddParser, add_command, add_json
 
@@ -34,7 +34,18 @@ def add_commands(add_parser: AddParser) -> None:
     conflicts.add_argument("id", nargs="?", metavar="ID", help="of a request; default: all, newest first")
     conflicts.add_argument("--kind", metavar="K", help="only this kind, such as started_twice")
     add_json(conflicts)
+    _add_reply(add_parser)
     cancel = add_command(add_parser, "cancel", "end a request now; finished work is kept in its answer")
     cancel.add_argument("id", metavar="ID", help="of a request")
     cancel.add_argument("--reason", default="", help="what the answer says about it")
     add_json(cancel)
+
+
+def _add_reply(add_parser: AddParser) -> None:
+    reply = add_command(add_parser, "reply", "reply to what a request asks, such as whether its plan is carried out")
+    reply.add_argument("id", metavar="ID", help="of a request")
+    reply.add_argument("reply", metavar="CHOICE", help="one of its choices: approve, edit or reject a plan; or a value")
+    reply.add_argument("--plan", metavar="FILE", help="with edit: the plan that is carried out instead, as JSON")
+    reply.add_argument("--reason", default="", help="why; it stands in the log, and in the answer of what is rejected")
+    reply.add_argument("--question", default="", metavar="ID", help="which, where a request asks several")
+    add_json(reply)

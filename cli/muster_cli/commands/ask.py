@@ -45,6 +45,7 @@ def with_options(given: Namespace, fields: dict[str, Any]) -> dict[str, Any]:
 
 async def send_and_follow(given: Namespace, settings: Settings, fields: dict[str, Any]) -> int:
     """Send a request of these fields and of the common arguments; returns the exit code of its answer."""
+    fields = {**fields, "approve": True} if given.approve else fields
     request = Request.read(json.dumps(with_options(given, fields)).encode())
     async with await connect(settings, given.team, is_traced=True) as client:
         client.usual_deadline_seconds = usual_deadline(settings, client.team)

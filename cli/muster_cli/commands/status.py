@@ -138,7 +138,7 @@ def _overview_document(overview: Overview) -> dict[str, Any]:
         ],
         "ended": [request.model_dump(mode="json") for request in overview.ended],
         "ended_missing": overview.ended_missing,
-        "workers": [worker.model_dump(mode="json") for worker in overview.workers],
+        "workers": [worker.model_dump(mode="json", exclude={"roles"}) for worker in overview.workers],
         "conflicts": overview.conflicts,
         "trouble": overview.trouble,
     }

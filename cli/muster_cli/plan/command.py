@@ -8,7 +8,6 @@ from typing import Any
 from muster_agent.models.choose import choose_model
 from muster_agent.team.file import load_team
 from muster_agent.team.lookup import find_team_file
-from muster_agent.team.schema import Team
 from muster_bus.buckets.measures import read_measures
 from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
@@ -21,12 +20,11 @@ from muster_cli.view.console import console, read_standard_input, say, say_json
 from muster_protocol.errors import MusterError
 from muster_protocol.fields import check_spelling
 from muster_protocol.messages import Request
-from muster_protocol.plan import Plan
 from muster_protocol.workers.measured import Measured
-from muster_supervisor.planning.estimate import Estimate, estimate, over_limits
+from muster_supervisor.planning.estimate import estimate_for, over_limits
 from muster_supervisor.planning.lint import Finding, errors, lint
 from muster_supervisor.planning.planner import Unplannable, draft_plan
-from muster_supervisor.planning.routing import matcher, route
+from muster_supervisor.planning.routing import route
 
 
 async def plan(given: Namespace, settings: Settings) -> int:
@@ -43,7 +41,8 @@ async def plan(given: Namespace, settings: Settings) -> int:
         findings = lint(draft, team, request.budget, request.num_tasks, is_map=request.map is not None)
         expected = None
         if not errors(findings):
-            expected = _estimated(draft, request, team, await _measures(settings, team.team))
+            in_flight = request.in_flight or team.limits.in_flight
+            expected = estimate_for(route(draft, team), team, await _measures(settings, team.team), in_flight)
             deadline = request.deadline_seconds or team.limits.deadline_seconds
             findings += [Finding("warning", "plan", text) for text in over_limits(expected, request.budget, deadline)]
         view = PlanView(draft, findings, expected, usage)
@@ -63,18 +62,6 @@ def _fields(given: Namespace) -> dict[str, Any]:
         fields = {"text": read_standard_input() if given.text == "-" else given.text}
     check_spelling(fields)
     return fields
-
-
-def _estimated(draft: Plan, request: Request, team: Team, measures: dict[str, Measured]) -> Estimate:
-    matching = matcher(team)
-    in_flight = request.in_flight or team.limits.in_flight
-    return estimate(
-        route(draft, team),
-        lambda task: (role.name for role in matching(task)),
-        measures,
-        in_flight,
-        team.limits.max_attempts,
-    )
 
 
 async def _measures(settings: Settings, team: str) -> dict[str, Measured]:

@@ -19,6 +19,7 @@ from muster_protocol.messages import (
     LogBody,
     PlanRecorded,
     Progress,
+    Question,
     Refused,
     Reserved,
     Result,
@@ -29,6 +30,7 @@ from muster_protocol.messages import (
     ToolUsed,
 )
 from muster_protocol.plan import ordered
+from muster_protocol.questions import words_of
 from muster_protocol.sender import worker_name
 from muster_protocol.status import Seen, failure_text
 
@@ -80,9 +82,8 @@ class Board:
                 better = "" if revision.description == described else " with a better description"
                 text = f"{revision.task_id}  attempt {revision.attempt}{better}"
                 news = News(NewsKind.RETRY, text)
-            case Decision() as decision:
-                text = f"{decision.decision} by {decision.by} {decision.reason}".rstrip()
-                news = News(NewsKind.DECISION, text)
+            case (Question() | Decision()) as people:
+                news = self._of_people(people)
             case Answer() as answer if self.state.answer is answer:
                 news = News(NewsKind.STAGE, f"answer  {answer.status.value}")
             case Extended() as extended:
@@ -92,6 +93,9 @@ class Board:
             case _:
                 assert_never(entry.body)
         return news
+
+    def _of_people(self, body: Question | Decision) -> News | None:
+        return self._asked(body) if isinstance(body, Question) else News(NewsKind.DECISION, words_of(body))
 
     def apply_event(self, event: Event, now: float) -> News | None:
         """Take note of an event; returns what is new."""
@@ -120,6 +124,14 @@ class Board:
         if previous is not None and previous != taken.instance:
             return News(NewsKind.TAKEN_OVER, f"taken over by supervisor-{taken.instance}")
         return News(NewsKind.STAGE, f"taken   by supervisor-{taken.instance}")
+
+    def _asked(self, question: Question) -> News | None:
+        """A question that counts, and how to reply."""
+        asked = self.state.questions.get(question.id)
+        if asked is None or asked.question is not question:
+            return None
+        how = f"muster reply {self.state.request_id} {'|'.join(question.choices) or 'VALUE'}"
+        return News(NewsKind.QUESTION, f"{question.text}  `{how}`")
 
     def _description_of(self, body: LogBody) -> str | None:
         """What the task of a revision is to do, before that."""

@@ -16,6 +16,7 @@ class NewsKind(Enum):
     FAILED = "✗"
     NOT_COUNTED = "≈"
     RETRY = "↻"
+    QUESTION = "?"
     DECISION = "■"
     CONFLICT = "⚠"
     FAULT = "⚡"  # made on purpose, by `muster demo`
@@ -28,6 +29,7 @@ BESIDE_THE_PLAN = frozenset(
         NewsKind.TAKEN_OVER,
         NewsKind.NOT_COUNTED,
         NewsKind.RETRY,
+        NewsKind.QUESTION,
         NewsKind.DECISION,
         NewsKind.CONFLICT,
         NewsKind.FAULT,

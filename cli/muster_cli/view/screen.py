@@ -14,6 +14,7 @@ from muster_cli.view.render import plan_of, progress_of
 from muster_client import Update
 from muster_protocol.counted import counted
 from muster_protocol.fold import Entry, TaskPhase
+from muster_protocol.plan import Plan
 
 MAX_NEWS = 400  # characters of one line
 
@@ -36,7 +37,7 @@ class Lines:
     def __init__(self, console: Console, board: Board) -> None:
         self._console = console
         self._board = board
-        self._has_plan = False
+        self._shown: Plan | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -48,8 +49,8 @@ class Lines:
         if news is None:
             return
         self._console.print(f"{seconds:6.1f} s  {line(str(news), MAX_NEWS)}", soft_wrap=True)
-        if not self._has_plan and self._board.state.plan_entry is not None:
-            self._has_plan = True
+        if self._shown is not self._board.state.plan:  # the first one, or the one that replaced it
+            self._shown = self._board.state.plan
             self._console.print(plan_of(self._board.state))
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -72,9 +72,13 @@ def _header(columns: Columns) -> Text:
 
 
 def _lines(row: Row, columns: Columns) -> list[RenderableType]:
-    """A row, why it failed below it, and its tool calls below that."""
+    """A row, why it failed below it, and its tool calls below that. An id is never cut: a long one has its own line."""
     name = f"{row.mark[0]} {row.label}"
-    lines: list[RenderableType] = [_row_line(row, name, _who(row, columns.has_worker), columns)]
+    lines: list[RenderableType] = []
+    if cell_len(name) > columns.label:
+        lines.append(_label(row, name, is_faint=False))
+        name = ""
+    lines.append(_row_line(row, name, _who(row, columns.has_worker), columns))
     if row.reason:
         lines.append(_reason(row, 4))
     for tool in row.tools:
@@ -92,10 +96,15 @@ def _row_line(row: Row, name: str, who: str, columns: Columns, *, is_faint: bool
     times = [offset(row.begin - scale.begin, scale.seconds), "" if has_no_time else duration(row.took)]
     if columns.has_waited:
         times.insert(1, duration(row.waited) if row.waited >= 0.0005 else "")
-    label = Text(fit(name, columns.label), "dim" if is_faint else "bold" if row.is_critical else "")
-    label.stylize(style, 0, name.index(row.mark[0]) + 1)
+    label = _label(row, fit(name, columns.label), is_faint=is_faint)
     bar = scale.bar(row.parts, style, goes_on=row.is_open)
     return _line(label, f" {fit(who, columns.who)}", Text("".join(time.rjust(TIME) for time in times)), "  ", bar)
+
+
+def _label(row: Row, name: str, *, is_faint: bool) -> Text:
+    label = Text(name, "dim" if is_faint else "bold" if row.is_critical else "", overflow="fold")
+    label.stylize("dim" if is_faint else row.mark[1], 0, name.find(row.mark[0]) + 1)
+    return label
 
 
 def _reason(row: Row, indent: int) -> RenderableType:
@@ -118,8 +127,11 @@ def _legend(rows: list[Row], *, is_open: bool) -> Text:
 
 
 def fit(text: str, cells: int) -> str:
-    """Exactly so many cells: filled up, or cut with an ellipsis."""
-    return set_cell_size(text, cells) if cell_len(text) <= cells else f"{set_cell_size(text, cells - 1)}…"
+    """Exactly so many cells: filled up, or with an ellipsis in the middle, because names differ at their ends."""
+    if cell_len(text) <= cells:
+        return set_cell_size(text, cells)
+    tail = chop_cells(text[::-1], (cells - 1) // 3)[0][::-1]
+    return f"{set_cell_size(text, cells - 1 - cell_len(tail))}…{tail}"
 
 
 def _line(*parts: str | Text) -> Text:

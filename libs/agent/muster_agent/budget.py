@@ -7,6 +7,7 @@ from typing import Any
 
 from muster_agent.errors import OutOfBudget
 from muster_agent.models.port import NOTHING, Ask, Model
+from muster_agent.models.prompts import prompt
 from muster_protocol.errors import Misconfigured
 from muster_protocol.messages import Usage
 
@@ -52,7 +53,7 @@ def within_budget(ask: Ask, model: Model, spent: Usage, limit: Limit) -> Ask:
 
 def estimated_tokens(ask: Ask) -> int:
     """About how many tokens the ask itself costs; an overestimate rather than an underestimate."""
-    parts = [asdict(ask.brief), *(asdict(tool) for tool in ask.tools)]
+    parts: list[object] = [*prompt(ask), *(asdict(tool) for tool in ask.tools)]
     for turn in ask.transcript:
         parts += [{"native": str(turn.reply.native or turn.reply.text)}, *(asdict(output) for output in turn.outputs)]
     return len(json.dumps(parts, default=str, ensure_ascii=False)) // _CHARACTERS_PER_TOKEN

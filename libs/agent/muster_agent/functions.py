@@ -29,7 +29,7 @@ class Context:
 
     outputs: Mapping[str, Output]
     progress: Callable[[str], None] = _ignore
-    tool_used: Callable[[str, float, str | None], None] = _ignore
+    tool_used: Callable[[str, float, str | None, str | None], None] = _ignore  # tool, seconds, error, its class
 
 
 def load_function(path: str, folder: Path) -> Callable[..., Any]:

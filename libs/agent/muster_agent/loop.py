@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import PurePath
 
 from muster_agent.budget import Meter, within_budget
@@ -14,6 +15,7 @@ from muster_agent.models.port import (
     MAX_TOKENS,
     MAX_TURNS,
     Ask,
+    Left,
     Model,
     Reply,
     ToolCall,
@@ -31,15 +33,22 @@ from muster_protocol.status import is_own_code
 
 MAX_CONTENT = 2000  # characters of a call's arguments, and of its output, that the result records
 MAX_WITH_CONTENT = 100  # calls that are recorded with both; of further ones only what happened
-ToolUsed = Callable[[str, float, str | None], None]
+ToolUsed = Callable[[str, float, str | None, str | None], None]  # tool, seconds, error, its class
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The most tokens of one reply, and the most replies for one task."""
+    """The most tokens of one reply, the most replies for one task, and the seconds that it may take."""
 
     max_tokens: int = MAX_TOKENS
     max_turns: int = MAX_TURNS
+    seconds: float | None = None
+
+    def left(self, turn: int, meter: Meter) -> Left:
+        """What is left when this turn begins."""
+        tokens = None if meter.limit.tokens is None else max(0, meter.limit.tokens - meter.usage.tokens)
+        seconds = None if self.seconds is None else max(0, ceil(self.seconds - (time.monotonic() - meter.began)))
+        return Left(self.max_turns - turn + 1, tokens, seconds)
 
 
 USUAL = Bounds()
@@ -56,7 +65,7 @@ async def work(
     """The model's answer. The meter has what it cost, also when this raises."""
     ask = Ask(brief, tools=tuple(tool.spec for tool in tools.values()), max_tokens=bounds.max_tokens)
     for turn in range(1, bounds.max_turns + 1):
-        ask = replace(ask, is_last=turn == bounds.max_turns)
+        ask = replace(ask, is_last=turn == bounds.max_turns, left=bounds.left(turn, meter))
         reply = await ask_with_retry(model, within_budget(ask, model, meter.usage, meter.limit))
         meter.usage += reply.usage
         if not require_complete(reply).tool_calls:
@@ -95,8 +104,8 @@ async def _use(call: ToolCall, tools: Mapping[str, Tool], meter: Meter, tool_use
     seconds = time.monotonic() - started
     # The place is for people; the model has no use for it.
     seen = None if error is None else f"{error[: MAX_CONTENT - len(place)]}{place}"
-    _record(call, text, seen, (started, seconds), meter)
-    tool_used(call.name, seconds, seen)
+    _record(call, text, seen, error_class, (started, seconds), meter)
+    tool_used(call.name, seconds, seen, error_class)
     return ToolOutput(call.id, text, is_error=error is not None)
 
 
@@ -107,7 +116,9 @@ def _place_of(raised: Exception) -> str:
     return f" ({PurePath(own[-1].filename).name}:{own[-1].lineno})" if own else ""
 
 
-def _record(call: ToolCall, output: str, error: str | None, when: tuple[float, float], meter: Meter) -> None:
+def _record(
+    call: ToolCall, output: str, error: str | None, error_class: str | None, when: tuple[float, float], meter: Meter
+) -> None:
     """Note a call for the result: what was called and when, and its content as far as there is room."""
     started, seconds = when
     recorded: dict[str, object] = {
@@ -116,6 +127,8 @@ def _record(call: ToolCall, output: str, error: str | None, when: tuple[float, f
         "seconds": round(seconds, 4),
         "error": None if error is None else _encodable(error[:MAX_CONTENT]),
     }
+    if error_class is not None:
+        recorded["error_class"] = error_class
     if len(meter.tool_calls) < MAX_WITH_CONTENT:
         output = KNOWN(output)  # before it is cut: half a secret would not be known
         arguments = KNOWN(json.dumps(dict(call.arguments), ensure_ascii=False, default=str))

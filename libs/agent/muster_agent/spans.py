@@ -85,7 +85,7 @@ def used(span: Span | None, text: str, error_class: str | None) -> None:
 def _asked(tracing: Tracing, ask: Ask) -> Mapping[str, str]:
     if tracing.content is None:
         return {}
-    system, user = (tracing.content(text) for text in prompt(ask.brief))
+    system, user = (tracing.content(text) for text in prompt(ask))
     parts = (("system", system), ("user", user))
     said = [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in parts]
     return {names.INPUT_MESSAGES: json.dumps(said, ensure_ascii=False)}

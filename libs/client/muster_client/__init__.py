@@ -3,5 +3,6 @@
 from muster_client.client import Client
 from muster_client.follow import LiveEvent, Update
 from muster_client.overdue import NoAnswer
+from muster_client.replies import NotAsked, Settled
 
-__all__ = ["Client", "LiveEvent", "NoAnswer", "Update"]
+__all__ = ["Client", "LiveEvent", "NoAnswer", "NotAsked", "Settled", "Update"]

@@ -23,6 +23,7 @@ from muster_bus.tracing import names
 from muster_bus.tracing.tracing import OFF, Tracing, application_tracer
 from muster_client.follow import Following, Update
 from muster_client.overdue import Expected, in_time
+from muster_client.replies import question_for, reply_to
 from muster_client.timeline import Timeline
 from muster_client.timeline.read import read_timeline
 from muster_client.view import RequestView, view
@@ -31,7 +32,7 @@ from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Invalid, Misconfigured
 from muster_protocol.fields import check_spelling, check_supported
 from muster_protocol.fold import Entry, RequestState, apply, fold
-from muster_protocol.messages import Answer, Budget, Cancel, Request, Result, Taken
+from muster_protocol.messages import Answer, Budget, Cancel, Decision, Reply, Request, Result, Taken
 from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
 from muster_protocol.plan import Plan
 from muster_protocol.sender import Origin, Sender
@@ -55,8 +56,19 @@ class RequestFields(TypedDict, total=False):
     deadline_seconds: float | None
     in_flight: int | None
     budget: Budget | dict[str, Any] | None
+    approve: bool | None
+    pause_for_people: bool | None
     num_tasks: int | None
     metadata: dict[str, Any] | None
+
+
+class ReplyFields(TypedDict, total=False):
+    """What may be said beside the choice."""
+
+    question: str  # the one that is open, if absent
+    value: Any
+    plan: Plan | dict[str, Any] | None
+    reason: str
 
 
 class Client:
@@ -190,6 +202,16 @@ class Client:
         request_id = subjects.as_id(request_id)
         origin = self.bus.origin(request_id, nonce=secrets.token_hex(4))
         await self.bus.store(Cancel(request_id=request_id, reason=reason), origin, give_up_after=GIVE_UP_AFTER_SECONDS)
+
+    async def reply(self, request_id: str, choice: str = "", **more: Unpack[ReplyFields]) -> Decision | None:
+        """Reply to what a request asks; the decision that it became. None: it is kept, and nobody has taken it in yet.
+
+        Raises Settled with the decision that stands, NotAsked, and Invalid with all that is wrong with the reply.
+        """
+        state = await self.state(request_id)
+        asked = question_for(state, more.pop("question", ""))
+        fields = {"request_id": state.request_id, "question": asked.question.id, "choice": choice, **more}
+        return await reply_to(self.bus, Reply.of(fields))
 
     async def close(self) -> None:
         await self.bus.close()

@@ -21,6 +21,7 @@ from muster_protocol.messages import (
     LogBody,
     PlanRecorded,
     Progress,
+    Question,
     Refused,
     Reserved,
     Result,
@@ -29,6 +30,7 @@ from muster_protocol.messages import (
     Taken,
     ToolUsed,
 )
+from muster_protocol.questions import words_of
 from muster_protocol.sender import worker_name
 from muster_protocol.status import failure_text
 from muster_protocol.status_words import ResultStatus
@@ -82,7 +84,7 @@ def line_of(time: float, sender: str, body: LogBody | Event | ErrorReport) -> Lo
             return LogLine(time, sender, body.kind, again, body.task_id, body.attempt)
         case ErrorReport():
             return LogLine(time, sender, body.kind, f"✗ refused {body.subject} #{body.sequence}: {body.reason}")
-        case Taken() | PlanRecorded() | Extended() | Reserved() | Dispatched() | Decision():
+        case Taken() | PlanRecorded() | Extended() | Question() | Reserved() | Dispatched() | Decision():
             return LogLine(time, sender, body.kind, _request_text(body))
         case _:
             return _event(time, sender, body)
@@ -110,7 +112,7 @@ def in_order(lines: Sequence[LogLine]) -> list[LogLine]:
     return sorted(lines, key=lambda line: (began.get(id(line), line.time), id(line) not in began))
 
 
-def _request_text(body: Taken | PlanRecorded | Extended | Reserved | Dispatched | Decision) -> str:
+def _request_text(body: Taken | PlanRecorded | Extended | Question | Reserved | Dispatched | Decision) -> str:
     match body:
         case Taken():
             how = f"taken by supervisor-{body.instance}, delivery {body.delivery}"
@@ -121,19 +123,34 @@ def _request_text(body: Taken | PlanRecorded | Extended | Reserved | Dispatched 
         case Extended():
             return f"☰ plan    {growth_text(body)}"
         case Reserved():
-            return f"… reserve {_names([(one.task_id, one.attempt) for one in body.attempts])}"
+            return f"… reserve {_reserved(body)}"
         case Dispatched():
             return f"→ queued  {_names([(one.task_id, one.attempt) for one in body.attempts])}"
-        case Decision():
-            return f"■ decided {body.decision} by {body.by}{': ' if body.reason else ''}{body.reason}"
+        case Question() | Decision():
+            return _people_text(body)
         case _:
             assert_never(body)
+
+
+def _people_text(body: Question | Decision) -> str:
+    if isinstance(body, Question):
+        return f"? asked   {body.text} {'|'.join(body.choices)}".rstrip()
+    return f"■ decided {words_of(body)}"
+
+
+def _reserved(body: Reserved) -> str:
+    """The attempts, or what a call of the supervisor's own model may cost."""
+    if not body.purpose:
+        return _names([(one.task_id, one.attempt) for one in body.attempts])
+    tokens = [] if body.tokens is None else [f"{body.tokens:,} tokens"]
+    usd = [] if body.usd is None else [f"{body.usd:.4f} USD"]
+    return f"{body.purpose}: at most {' and '.join([*tokens, *usd])}"
 
 
 def _event(time: float, sender: str, body: Event) -> LogLine:
     where = _name(body.task_id, body.attempt)
     worker = sender.partition("/")[2].partition("/")[0] if sender.startswith("worker/") else ""
-    status = ""
+    status = error_class = ""
     match body:
         case Started():
             text = f"→ task    {where}  started as {body.role}, delivery {body.delivery}"
@@ -144,14 +161,14 @@ def _event(time: float, sender: str, body: Event) -> LogLine:
         case Progress():
             text = f"· task    {where}  {body.text}"
         case ToolUsed():
-            status = "done" if body.error is None else "failed"
+            status, error_class = "done" if body.error is None else "failed", body.error_class or ""
             how = f"{body.tool}  {body.seconds:.2f} s" if body.error is None else f"{body.tool} failed: {body.error}"
             text = f"{'·' if body.error is None else '✗'} tool    {where}  {how}"
         case ConflictFound():
             text = f"! {where}  {body.what}: {body.first} and {body.second}: {body.why}"
         case _:
             assert_never(body)
-    return LogLine(time, sender, body.kind, text, body.task_id, body.attempt, worker, status)
+    return LogLine(time, sender, body.kind, text, body.task_id, body.attempt, worker, status, error_class)
 
 
 def _result(time: float, sender: str, result: Result) -> LogLine:

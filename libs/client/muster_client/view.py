@@ -19,6 +19,7 @@ from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.fold import RequestState, TaskPhase, TaskState, fold
 from muster_protocol.messages import HandedBack, Started
+from muster_protocol.questions import questions_as_json
 from muster_protocol.status import Seen, Standing, explain, explain_task
 from muster_protocol.workers.signs import Signs
 
@@ -50,6 +51,7 @@ class RequestView:
             "started_at": state.started_at or None,
             "tasks": [self._task(task) for task in state.tasks.values()],
             "plan": state.plan.model_dump(mode="json") if state.plan else None,
+            "questions": questions_as_json(state),
             "warnings": list(state.plan_entry.warnings) if state.plan_entry else [],
             "usage": state.usage.model_dump(mode="json"),
             "answer": state.answer.model_dump(mode="json", by_alias=True) if state.answer else None,
@@ -99,9 +101,9 @@ async def seen_with(bus: Bus, state: RequestState, seen: Seen, signs: Signs) -> 
     tags = {tag for card in signs.cards.values() for tag in card.tags}
     for task in state.tasks.values() if seen.started else ():
         worker = seen.started.get(state.attempt_id(task.spec.id, len(task.attempts)))
-        if task.phase is TaskPhase.RESERVED and worker is not None and worker not in signs.cards and task.tag:
+        if task.phase is TaskPhase.RESERVED and worker is not None and worker not in signs.cards and task.queue:
             with suppress(MusterError):  # then the sentence does not say how long
-                wait = await ack_wait_of(bus, task_queue([task.tag]), LOOK_UP_SECONDS)
+                wait = await ack_wait_of(bus, task_queue([task.queue]), LOOK_UP_SECONDS)
                 signs = replace(signs, ack_wait_seconds=wait)
             break
     return replace(seen, live_tags=tags, signs=signs)

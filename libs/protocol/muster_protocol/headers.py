@@ -34,6 +34,10 @@ TASK_SEQUENCE = "task-sequence"
 SECONDS = "seconds"
 TOKENS = "tokens"
 USD = "usd"
+QUESTION = "question"
+APPROVAL = "approval"  # of a question: it is about the plan
+DECISION = "decision"
+REJECTED = "rejected"  # of a decision: its choice
 SAME_WORK = "same-work"  # of a plan that has such tasks: how many groups
 
 _SENDER = re.compile(r"[a-z][a-z0-9_-]{0,31}(/[A-Za-z0-9_.-]{1,64}){1,2}")

@@ -26,7 +26,7 @@ def _waiting_tasks(state: RequestState, seen: Seen) -> list[str]:
         if task.phase not in _NOT_DONE:
             continue
         lacking = None if seen.live_tags is None else unserved_tag(task, seen.live_tags)
-        tag = lacking or task.tag or " or ".join((*task.spec.match_all, *task.spec.match_some))
+        tag = lacking or task.queue or " or ".join((*task.spec.match_all, *task.spec.match_some))
         by_tag.setdefault(tag, []).append(task_id)
         if lacking is not None:
             unserved.add(tag)

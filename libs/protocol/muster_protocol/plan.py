@@ -57,6 +57,7 @@ class TaskSpec(Frozen):
     id: TaskId
     description: str = Field(min_length=1)
     tag: Tag | None = Field(default=None, validation_alias=AliasChoices("tag", "worker_type"))
+    worker: Tag | None = None  # the name of the one worker that is to do it
     match_all: tuple[Tag, ...] = ()
     match_some: tuple[Tag, ...] = ()
     broadcast: bool = False

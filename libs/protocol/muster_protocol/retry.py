@@ -30,12 +30,12 @@ class RetryPolicy:
     max_attempts: int | None = None  # None: the task's own limit alone
     backoff_seconds: float = BACKOFF_SECONDS
     refine: bool = False  # a model sees the error and describes the task better first; else no model is called
-    elsewhere: bool = False  # only by another model or role; a team cannot list one yet, so it is not tried again
+    elsewhere: bool = False  # only by another role that matches, or the role's other model; else not tried again
 
 
 AGAIN = RetryPolicy()
 REFINED = RetryPolicy(refine=True)
-ELSEWHERE = RetryPolicy(max_attempts=2, elsewhere=True)
+ELSEWHERE = RetryPolicy(elsewhere=True)
 NEVER = RetryPolicy(max_attempts=1)
 POLICIES: dict[ErrorClass, RetryPolicy] = {
     "network": AGAIN,
@@ -65,14 +65,16 @@ def max_attempts_of(spec: TaskSpec, by_tag: Mapping[str, Retry], default: int) -
     return own or retry_of(spec, by_tag).max_attempts or default
 
 
-def is_retried(result: Result, max_attempts: int) -> bool:
-    """Whether another attempt follows this result."""
+def is_retried(result: Result, max_attempts: int, *, has_elsewhere: bool = False) -> bool:
+    """Whether another attempt follows this result; `has_elsewhere`: there is another role or model for one try."""
     if result.status is not ResultStatus.FAILED:
         return False
     if result.error is None:
         return result.attempt < max_attempts
     policy = POLICIES[result.error.error_class]
-    if result.error.is_final or policy.elsewhere:
+    if policy.elsewhere:  # final for whoever refused, not for another
+        return has_elsewhere and result.attempt < max_attempts
+    if result.error.is_final:
         return False
     return result.attempt < min(max_attempts, policy.max_attempts or max_attempts)
 

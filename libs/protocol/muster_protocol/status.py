@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.counted import counted
 from muster_protocol.fold.growth import is_complete
+from muster_protocol.fold.people import why_cancelled
 from muster_protocol.fold.state import FINAL, RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Answer, AnswerStatus, Failure
+from muster_protocol.questions import is_asking, question_of, waits_for_reply
 from muster_protocol.sender import shown_name
 from muster_protocol.status_words import RequestStatus, TaskStatus, open_status
 from muster_protocol.workers.signs import Signs
@@ -87,6 +89,8 @@ def explain_task(state: RequestState, task: TaskState, seen: Seen) -> TaskStandi
     if state.answer is not None:
         outcome = task.outcome()
         return TaskStanding(outcome["status"], outcome["reason"] or work_text(task))
+    if (asked := question_of(state, task.spec.id)) is not None:
+        return TaskStanding(TaskStatus.WAITING_FOR_PERSON, waits_for_reply(asked, seen.now))
     if task.phase is TaskPhase.RESERVED:
         return _dispatched(state, task, seen)
     return TaskStanding(_STATUS[task.phase], _task_reason(state, task, seen))
@@ -95,6 +99,8 @@ def explain_task(state: RequestState, task: TaskState, seen: Seen) -> TaskStandi
 def _task_reason(state: RequestState, task: TaskState, seen: Seen) -> str:
     if task.phase is TaskPhase.WAITING:
         missing = [name for name in task.spec.dependencies if state.tasks[name].phase not in FINAL]
+        if state.is_held and not missing:
+            return "for the approval of the plan"
         return f"for {few(missing)}"
     if task.phase in _SOON:
         return _SOON[task.phase]
@@ -135,8 +141,8 @@ def is_own_code(path: str) -> bool:
 def unserved_tag(task: TaskState, live_tags: Collection[str]) -> str | None:
     """The tag of a task that nobody serves, if there is one."""
     spec = task.spec
-    if task.phase is TaskPhase.RESERVED and task.tag:
-        return None if task.tag in live_tags else task.tag
+    if spec.worker is not None or (task.phase is TaskPhase.RESERVED and task.queue):
+        return None if task.queue in live_tags else task.queue
     if spec.roles:
         return None if set(spec.roles) & set(live_tags) else " or ".join(spec.roles)
     for tag in (spec.tag, *spec.match_all):
@@ -150,21 +156,31 @@ def unserved_tag(task: TaskState, live_tags: Collection[str]) -> str | None:
 def _open_status(state: RequestState) -> RequestStatus:
     has_plan = state.plan_entry is not None
     is_ending = state.cancelled is not None or is_complete(state)
-    return open_status(has_owner=state.owner is not None, has_plan=has_plan, is_ending=is_ending)
+    has_owner, asks = state.owner is not None, is_asking(state)
+    return open_status(has_owner=has_owner, has_plan=has_plan, is_ending=is_ending, is_asking=asks)
 
 
 def _open_reason(state: RequestState, status: RequestStatus, seen: Seen) -> str:
-    if status is RequestStatus.QUEUED and state.term == 0:
-        return "no supervisor has taken it"
+    if status is RequestStatus.WAITING_FOR_PERSON:
+        return _asking(state, seen)
     if status is RequestStatus.QUEUED:
-        return "its supervisor stopped and handed it back; no other has taken it"
+        before = "its supervisor stopped and handed it back; no other" if state.term else "no supervisor"
+        return f"{before} has taken it"
     if state.cancelled is not None:
-        return f"cancelled {_by_whom(state)}"
+        return f"cancelled {_by_whom(state)}" if state.cancelled.decision == "cancel" else _by_whom(state)
     if status is RequestStatus.PLANNING:
         return f"{_owner(state)} has taken it and makes a plan"
     if status is RequestStatus.ANSWERING:
         return f"{_owner(state)} composes the answer"
     return _progress(state, seen)
+
+
+def _asking(state: RequestState, seen: Seen) -> str:
+    asked = next((state.questions[name] for name in state.open_questions), None)
+    if asked is None:
+        return "its plan is to be approved; the question is about to be asked"
+    nobody = "" if state.owner else "; no supervisor has it now, a reply is kept until one does"
+    return f"{waits_for_reply(asked, seen.now)}{nobody}"
 
 
 def _dispatched(state: RequestState, task: TaskState, seen: Seen) -> TaskStanding:
@@ -212,6 +228,8 @@ def _failure(task: TaskState) -> str:
 def _by_whom(state: RequestState) -> str:
     if state.cancelled is None:
         return "by somebody"
+    if state.cancelled.decision != "cancel":
+        return why_cancelled(state.cancelled)
     return f"by {state.cancelled.by}" + (f": {_short(state.cancelled.reason)}" if state.cancelled.reason else "")
 
 
@@ -232,7 +250,7 @@ def _trouble(state: RequestState, task: TaskState, seen: Seen) -> str | None:
     worker = seen.started.get(state.attempt_id(task.spec.id, len(task.attempts)))
     if worker is not None:
         return seen.signs.trouble(worker)
-    silent = seen.signs.silent_for(task.tag)
+    silent = seen.signs.silent_for(task.queue)
     return seen.signs.trouble(silent[0].name) if silent else None
 
 

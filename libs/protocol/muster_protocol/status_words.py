@@ -29,6 +29,7 @@ class RequestStatus(StrEnum):
     QUEUED = "queued"  # in the stream, no supervisor has it
     PLANNING = "planning"
     RUNNING = "running"
+    WAITING_FOR_PERSON = "waiting_for_person"  # nothing goes on before somebody replies
     ANSWERING = "answering"  # nothing is left to wait for, or it was cancelled
     DONE = "done"
     PARTIAL = "partial"
@@ -44,6 +45,7 @@ class TaskStatus(StrEnum):
     QUEUED = "queued"  # dispatched, no start was seen
     RUNNING = "running"
     RETRYING = "retrying"  # an attempt failed, another one follows
+    WAITING_FOR_PERSON = "waiting_for_person"
     DONE = "done"
     FAILED = "failed"
     SKIPPED = "skipped"  # something it depends on failed, or the request ended before it was dispatched
@@ -53,8 +55,13 @@ class TaskStatus(StrEnum):
 ENDED = frozenset({RequestStatus.DONE, RequestStatus.PARTIAL, RequestStatus.FAILED, RequestStatus.CANCELLED})
 
 
-def open_status(*, has_owner: bool, has_plan: bool, is_ending: bool) -> RequestStatus:
-    """Where a request without an answer stands; `is_ending`: it was cancelled, or no task is left to wait for."""
+def open_status(*, has_owner: bool, has_plan: bool, is_ending: bool, is_asking: bool = False) -> RequestStatus:
+    """Where a request without an answer stands; `is_ending`: it was cancelled, or no task is left to wait for.
+
+    `is_asking`: it waits for a person, who may reply while no supervisor has it.
+    """
+    if is_asking and not is_ending:
+        return RequestStatus.WAITING_FOR_PERSON
     if not has_owner:
         return RequestStatus.QUEUED
     if is_ending:

@@ -13,10 +13,12 @@ _ID = re.compile(ID_PATTERN[1:-1])
 RequestId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 TaskId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 Tag = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
+Purpose = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_:.-]{0,200}$")]  # of a model call of the owner's
 TeamName = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 
 ERRORS = "errors"
 ALL_REQUESTS = "requests.*"
+ALL_TASKS = "tasks.*"
 ALL_RESULTS = "results.*"
 ALL_LIVE = "live.results.*"
 ALL_EVENTS = "events.*"

@@ -1,7 +1,8 @@
 """The scripted role: it does what its task's description says, and records every execution in `trace.jsonl`.
 
-A description is JSON: {"until": signal, "sleep": seconds, "die": true, "fail": text, "times": n, "final": bool,
-"output": any}. All are optional; they are obeyed in this order. `release()` gives the signal.
+A description is JSON: {"until": signal, "block_until": signal, "sleep": seconds, "die": true, "fail": text, "times": n,
+"final": bool, "output": any}. All are optional; they are obeyed in this order. `release()` gives the signal;
+`block_until` waits for it without `await`, so that the worker does nothing else meanwhile.
 """
 
 import asyncio
@@ -34,6 +35,9 @@ async def _obey(orders: dict[str, Any], task: Task, ctx: Context) -> Any:
     if "until" in orders:
         while not (folder_of_test() / orders["until"]).exists():  # noqa: ASYNC110 - the signal is a file
             await asyncio.sleep(0.01)
+    if "block_until" in orders:
+        while not (folder_of_test() / orders["block_until"]).exists():
+            time.sleep(0.01)  # noqa: ASYNC251 - that is what is ordered
     await asyncio.sleep(orders.get("sleep", 0))
     if orders.get("die"):
         os._exit(137)

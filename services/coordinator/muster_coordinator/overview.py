@@ -2,8 +2,8 @@
 
 Each entry names the one before it on its subject, so a summary knows when it has missed something; then its log is
 noted as unread, to be read on. So nothing here depends on having been up. What a summary says comes from
-  headers             kind, sender and term of every entry; task, attempt, status and cost of results; the answer's
-                      status and seconds
+  headers             kind, sender and term of every entry; task, attempt, status and cost of results; what people
+                      are asked and decide; the answer's status and seconds
   bodies              team, owner and what was asked (`taken`), and which attempts there are (`reserved`)
   the fold            the tasks of a request that is too large to be followed: see MAX_TASKS
 `task_counts` says how tasks are counted. `tokens` and `usd` are those of every result, also of a second one or one
@@ -16,11 +16,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from muster_coordinator.header_numbers import number, real
 from muster_coordinator.task_counts import NO_TASKS, TaskCounts, TaskTally, counts_of
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState
-from muster_protocol.messages import Answer, Decision, Message, PlanRecorded, Reserved, Result, Taken
+from muster_protocol.messages import Answer, Decision, Message, PlanRecorded, Question, Reserved, Result, Taken
 from muster_protocol.status_words import ENDED, RequestStatus, open_status
 from muster_protocol.subjects import is_id
 
@@ -30,10 +31,9 @@ MAX_OPEN = 10_000
 MAX_ENDED = 1_000
 MAX_STRAYS = 10_000
 MAX_TASKS = 200_000  # of all open requests, about thirty megabytes; beyond it the largest is counted from its log
-READ_KINDS = frozenset({Taken.kind, Reserved.kind})  # their bodies are read, of all others only headers
-
-
-_SMALL = {str(small): small for small in range(100)}  # attempts, deliveries and costs are mostly these
+READ_KINDS = frozenset(
+    {Taken.kind, Reserved.kind, Question.kind, Decision.kind}
+)  # their bodies are read, of all others only headers
 
 
 @dataclass(slots=True)
@@ -45,6 +45,7 @@ class Summary:
     ended: RequestStatus | None = None
     has_plan: bool = False
     is_cancelled: bool = False
+    questions: dict[str, bool] = field(default_factory=dict[str, bool])  # that are open, and which is about the plan
     asked: str = ""  # the beginning of it
     asked_by: str = ""  # the sender of the request; empty when nobody said
     asked_at: float = 0.0  # broker time; 0: not known yet
@@ -63,7 +64,12 @@ class Summary:
         """By headers: that no task is left to wait for is seen by whoever folds the log, as `queries` does."""
         if self.ended is not None:
             return self.ended
-        return open_status(has_owner=bool(self.owner), has_plan=self.has_plan, is_ending=self.is_cancelled)
+        return open_status(
+            has_owner=bool(self.owner),
+            has_plan=self.has_plan,
+            is_ending=self.is_cancelled,
+            is_asking=any(self.questions.values()),
+        )
 
     def counts(self) -> TaskCounts:
         return self.last_counts if self.tally is None else self.tally.counts()
@@ -184,7 +190,9 @@ class Overview:
         elif kind == PlanRecorded.kind:
             summary.has_plan = True
         elif kind == Decision.kind:
-            summary.is_cancelled = True  # there is no other decision
+            _decide(summary, headers)
+        elif kind == Question.kind:
+            summary.questions.setdefault(headers.get(h.QUESTION, ""), h.APPROVAL in headers)
         elif kind == Reserved.kind:
             self._reserve(summary, body)
         elif kind == Answer.kind:
@@ -258,6 +266,16 @@ def _take(summary: Summary, term: int, body: bytes) -> None:
         summary.asked, summary.asked_by, summary.asked_at = taken.asked, taken.asked_by, taken.stored_at
 
 
+def _decide(summary: Summary, headers: Mapping[str, str]) -> None:
+    """Owners check a reply before they write it; so the first one to an open question counts."""
+    decision = headers.get(h.DECISION, "cancel")
+    if decision == "cancel":
+        summary.is_cancelled = True
+    elif decision in ("reply", "default"):
+        is_about_plan = summary.questions.pop(headers.get(h.QUESTION, ""), False)
+        summary.is_cancelled |= is_about_plan and h.REJECTED in headers
+
+
 def _count_result(summary: Summary, headers: Mapping[str, str], *, is_owner: bool) -> bool:
     is_counted = False
     if summary.tally is not None:
@@ -271,22 +289,3 @@ def _count_result(summary: Summary, headers: Mapping[str, str], *, is_owner: boo
 
 def _ended(status: str) -> RequestStatus:
     return RequestStatus(status) if status in set(ENDED) else RequestStatus.DONE
-
-
-def number(text: str) -> int:
-    """A header's number; whatever is none counts nothing."""
-    small = _SMALL.get(text)
-    if small is not None:
-        return small
-    return int(text) if len(text) < 19 and text.isascii() and text.isdigit() else 0
-
-
-def real(text: str) -> float:
-    """A header's finite number; whatever is none counts nothing."""
-    if text == "0":
-        return 0.0
-    try:
-        value = float(text)
-    except ValueError:
-        return 0.0
-    return value if math.isfinite(value) else 0.0

@@ -4,7 +4,18 @@ import asyncio
 import time
 from typing import assert_never
 
-from muster_supervisor.decide import DispatchTasks, Expire, GiveAnswer, Grow, MakePlan, Refine, Step, TryAgain
+from muster_supervisor.decide import (
+    AskApproval,
+    DispatchTasks,
+    Expire,
+    GiveAnswer,
+    Grow,
+    MakePlan,
+    Refine,
+    Step,
+    TakeDefault,
+    TryAgain,
+)
 from muster_supervisor.owner import Owner
 from muster_supervisor.steps.answer import give_answer
 from muster_supervisor.steps.dispatch import dispatch
@@ -12,6 +23,7 @@ from muster_supervisor.steps.expire import expire
 from muster_supervisor.steps.grow import grow
 from muster_supervisor.steps.plan import plan
 from muster_supervisor.steps.refine import start_revising
+from muster_supervisor.steps.wait_for_person import ask_approval, take_default
 
 PACE_SECONDS = 0.005  # between two dispatches of one saturated request, so that several tasks share a reservation
 
@@ -41,6 +53,10 @@ class Steps:
             match step:
                 case MakePlan():
                     await plan(self._owner)
+                case AskApproval():
+                    await ask_approval(self._owner)
+                case TakeDefault():
+                    await take_default(self._owner, step)
                 case DispatchTasks():
                     await self._dispatch(step)
                 case Grow():

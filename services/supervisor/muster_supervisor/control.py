@@ -5,10 +5,10 @@ import time
 from muster_bus.receive import opened
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
-from muster_protocol.messages import CONTROL_KINDS, Cancel, Decision
+from muster_protocol.messages import CONTROL_KINDS
 from muster_supervisor.owner import Owner
+from muster_supervisor.steps.replies import decision_of
 
-MAX_REASON = 2000  # characters: it is repeated in the log, the answer and the abort
 POLL_SECONDS = 5.0  # in a cluster a message can be announced before it can be read
 
 
@@ -61,9 +61,8 @@ async def read_controls(owner: Owner, after: int) -> int:
             control = await opened(owner.bus, raw, CONTROL_KINDS, owner.request_id)
         except Invalid:
             continue  # the gate has reported it
-        if isinstance(control.body, Cancel):
-            reason = control.body.reason[:MAX_REASON]
-            await owner.append(
-                Decision(decision="cancel", control_sequence=raw.sequence, by=control.sender, reason=reason)
-            )
+        decision = decision_of(control.body, control.sender, owner.state, owner.resources.team)
+        if decision is not None:
+            placed = {"control_sequence": raw.sequence, "said_at": raw.time}
+            await owner.append(decision.model_copy(update=placed))
     return after

@@ -8,17 +8,30 @@ from dataclasses import dataclass
 from itertools import islice
 
 from muster_protocol.attempt_id import AttemptId
-from muster_protocol.fold import RequestState, TaskPhase, advance, is_complete, next_timer, pending_growth
+from muster_protocol.fold import RequestState, TaskPhase, advance, is_complete, left_of, next_timer, pending_growth
+from muster_protocol.fold.people import why_cancelled
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
+from muster_protocol.questions import is_approval_asked
 from muster_protocol.retry import is_refined, retry_delay, retry_of
 
 MAX_RESERVE_SECONDS = 5.0  # the most that is kept back before a deadline to compose the answer
-MIN_USD = 1e-6  # less is a rounding error and pays for nothing
 
 
 @dataclass(frozen=True, slots=True)
 class MakePlan:
     """Make the plan: there is none yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskApproval:
+    """Ask people whether the plan is to be carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeDefault:
+    """Record what a question says for the case that nobody replied in time."""
+
+    question: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +81,7 @@ class GiveAnswer:
     cause: str = ""  # the class of what ended the request, for `error.type`; empty: what ended its tasks
 
 
-Step = MakePlan | DispatchTasks | Grow | Refine | TryAgain | Expire | GiveAnswer
+Step = MakePlan | AskApproval | TakeDefault | DispatchTasks | Grow | Refine | TryAgain | Expire | GiveAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,25 +100,39 @@ def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE) -> li
     if state.answer is not None:
         return []
     advance(state, now)
-    ending = _ending(state, now)
-    if ending is not None:
-        return [ending]
-    if state.plan_entry is None:
-        return [MakePlan()]
+    first = _first(state, now)
+    if first is not None:
+        return first
     steps: list[Step] = [Expire(_last_attempt(state, task_id)) for task_id in state.expired]
     steps.extend(Grow(cause) for cause in pending_growth(state))
     attempts = tuple(_dispatchable(state, now, allowance))
     if attempts:
         steps.append(DispatchTasks(attempts))
-    steps.extend(_retries(state, now))  # last: a model is slow, and its cost is not reserved
+    steps.extend(_retries(state, now))
     if not steps and state.ready and not state.in_flight:
         return [GiveAnswer(status_of(state), "the budget is used up", cause="budget")]
     return steps
 
 
+def _first(state: RequestState, now: float) -> list[Step] | None:
+    """What comes before all work: the end, people, the plan. None: the tasks are to be worked on."""
+    late = [name for name in state.open_questions if state.questions[name].question.until <= now]
+    ending = None if late and state.cancelled is None else _ending(state, now)
+    if ending is not None:
+        return [ending]
+    if late:
+        return [TakeDefault(name) for name in late]
+    if state.plan_entry is None:
+        return [MakePlan()]
+    if state.is_held:
+        return [] if is_approval_asked(state) else [AskApproval()]
+    return None
+
+
 def next_time(state: RequestState) -> float | None:
     """When `due` may next return something new although no entry comes."""
     times = [time for time in (next_timer(state), last_moment(state)) if time is not None]
+    times += [state.questions[name].question.until for name in state.open_questions]
     return min(times, default=None)
 
 
@@ -132,8 +159,8 @@ def timed_out(task_id: str, timeout_seconds: float) -> Failure:
 def _ending(state: RequestState, now: float) -> GiveAnswer | None:
     """The answer, if the request was cancelled, is complete, or has no time left."""
     if state.cancelled is not None:
-        by = state.cancelled.reason or f"cancelled by {state.cancelled.by}"
-        return GiveAnswer(AnswerStatus.CANCELLED, by, cause="cancelled")
+        cause = "cancelled" if state.cancelled.decision == "cancel" else "rejected"
+        return GiveAnswer(AnswerStatus.CANCELLED, why_cancelled(state.cancelled), cause=cause)
     if is_complete(state):
         return GiveAnswer(status_of(state), "")
     moment = last_moment(state)
@@ -162,15 +189,14 @@ def _dispatchable(state: RequestState, now: float, allowance: Allowance) -> Iter
     """The next attempts of ready tasks, as many as fit: tasks in flight, tokens and money."""
     plan_entry = state.plan_entry
     assert plan_entry is not None
-    tokens_left = _left(plan_entry.budget.tokens, state.usage.tokens + state.tokens_set_aside)
-    usd_left = _left(plan_entry.budget.usd, state.usage.usd + state.usd_set_aside)
+    left = left_of(state)
     for task_id in islice(state.ready, max(0, plan_entry.in_flight - state.in_flight)):
-        if (tokens_left is not None and tokens_left <= 0) or (usd_left is not None and usd_left < MIN_USD):
+        if left.is_used_up:
             return
-        tokens = None if tokens_left is None else min(allowance.tokens, int(tokens_left))
-        usd = None if usd_left is None else min(allowance.usd, usd_left)
-        tokens_left = None if tokens_left is None else tokens_left - (tokens or 0)
-        usd_left = None if usd_left is None else usd_left - (usd or 0.0)
+        granted = left.grant(allowance.tokens, allowance.usd)
+        tokens = None if left.tokens is None else granted.tokens
+        usd = None if left.usd is None else granted.usd
+        left = left.without(tokens, usd)
         task = state.tasks[task_id]
         yield Reservation(
             task_id=task_id,
@@ -185,8 +211,3 @@ def within_request(state: RequestState, timeout_seconds: float, now: float) -> f
     """The attempt's timeout, but no longer than the request itself has."""
     moment = last_moment(state)
     return timeout_seconds if moment is None else max(0.001, min(timeout_seconds, moment - now))
-
-
-def _left(limit: float | None, used: float) -> float | None:
-    """What is left of a limit; None when there is none."""
-    return None if limit is None else limit - used

@@ -35,9 +35,8 @@ SUSPECT_SECONDS = 2.0  # that the next suspect waits at most for the one before 
 class Intake:
     """Takes deliveries in and knows which requests this process supervises."""
 
-    def __init__(self, resources: Resources, longest_deadline: float) -> None:
+    def __init__(self, resources: Resources) -> None:
         self._resources = resources
-        self._longest_deadline = longest_deadline
         self.runs: dict[str, Run] = {}
         self._duplicates: dict[str, Duplicates] = {}
         self.supervising: set[asyncio.Task[None]] = set()
@@ -204,8 +203,7 @@ class Intake:
 
     def _check_deadline(self, request: Request) -> None:
         """Raise if the request could outlive its log; our own client checks that, other senders may not."""
-        if (request.deadline_seconds or 0.0) > self._longest_deadline:
-            text = (
-                f"{request.deadline_seconds:g} s are more than the {self._longest_deadline:g} s that are allowed here"
-            )
+        longest = self._resources.longest_deadline
+        if (request.deadline_seconds or 0.0) > longest:
+            text = f"{request.deadline_seconds:g} s are more than the {longest:g} s that are allowed here"
             raise Invalid(text, "deadline_seconds")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from muster_agent.budget import Meter
 from muster_agent.models.port import Model
 from muster_agent.team.schema import Team
 from muster_bus.background import supervised
@@ -45,6 +46,7 @@ class Resources:
     model_slots: asyncio.Semaphore  # held while planning, refining or composing, never while waiting
     lease_seconds: float
     measuring: Measuring
+    longest_deadline: float  # with what waiting for people may add: half the age of the logs
 
 
 class Owner:
@@ -71,6 +73,7 @@ class Owner:
         self.conflicts = 0  # that are listed, when the answer is given
         self.publishing: set[str] = set()  # tasks whose message is not stored yet
         self.is_workflow_new = False  # its span was just exported: the first tasks wait until it is out
+        self.meters: dict[tuple[int, str], Meter] = {}  # of our own model calls, by term and purpose
         self.revising: set[str] = set()  # tasks whose next attempt is being prepared
         self.told_to_stop: set[tuple[str, int, int | None]] = set()  # attempts that were overtaken, and their messages
         self._background: set[asyncio.Task[None]] = set()

@@ -52,6 +52,8 @@ def may_be_worked_on(state: RequestState, delivery: int, now: float) -> bool:
     An attempt is out whose time is not over, or a task is to be tried again. It holds for a number of takes: else a
     request could crash its supervisors for as long as its attempts may take.
     """
+    if any(state.questions[name].question.until > now for name in state.open_questions):
+        return True  # whoever has it only waits, and for a person that may take a day
     is_over = state.deadline is not None and now >= state.deadline
     if is_over or state.lone_takes_in_vain(delivery) >= MAX_DOUBTFUL_TAKES:
         return False
@@ -60,7 +62,7 @@ def may_be_worked_on(state: RequestState, delivery: int, now: float) -> bool:
 
 def waits_in_queue(state: RequestState, workers: Iterable[WorkerCard], now: float) -> bool:
     """Whether workers that its tasks wait for are here, and busy with others."""
-    tags = {task.tag for task in state.tasks.values() if _is_out(task, now)}
+    tags = {task.queue for task in state.tasks.values() if _is_out(task, now)}
     return any(worker.busy >= worker.slots > 0 and tags.intersection(worker.tags) for worker in workers)
 
 

@@ -18,6 +18,7 @@ from muster_protocol.fold import RequestState, TaskPhase
 from muster_protocol.sender import worker_name
 from muster_protocol.workers.card import WorkerCard
 from muster_protocol.workers.signs import STUCK, Signs
+from muster_supervisor.choosing.unserved import UnservedTags, served_tags, tags_in
 
 log = logging.getLogger("muster.supervisor")
 
@@ -71,9 +72,18 @@ class SilentWorkers:
 class WorkerWatch:
     """Looks at the registry while a request of this supervisor waits for workers."""
 
-    def __init__(self, bus: Bus, team: Team, states: Callable[[], Iterable[RequestState]]) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        team: Team,
+        states: Callable[[], Iterable[RequestState]],
+        on_unserved: Callable[[str, float, float], None] = lambda _tag, _since, _now: None,
+    ) -> None:
         self._bus = bus
         self._states = states
+        self._on_unserved = on_unserved
+        self._unserved = UnservedTags()
+        self._tags: dict[str, frozenset[str]] = {}  # of each request, looked up once
         self._silent = SilentWorkers(lambda tag: roles_with(team, tag))
         self._watching: asyncio.Task[None] | None = None
 
@@ -94,9 +104,22 @@ class WorkerWatch:
             except MusterError as error:
                 log.debug("the registry of workers was not read: %s", error)
                 continue
-            awaited = awaited_attempts(self._states()) if self._silent.has_any(signs) else {}
-            for line in self._silent.look(signs, awaited):
-                log.warning(line)
+            self._look(signs)
+
+    def _look(self, signs: Signs) -> None:
+        """Name workers that are silent and tags without a worker; the attempts, which may be many, only if needed."""
+        is_needed = self._silent.has_any(signs) or not self._used_tags() <= served_tags(signs)
+        awaited = awaited_attempts(self._states()) if is_needed else {}
+        for line in (*self._silent.look(signs, awaited), *self._unserved.look(signs, awaited)):
+            log.warning(line)
+        for tag, since in self._unserved.since.items():
+            self._on_unserved(tag, since, signs.at)
+
+    def _used_tags(self) -> set[str]:
+        open_states = [state for state in self._states() if state.in_flight and state.answer is None]
+        known = self._tags
+        self._tags = {one.request_id: known.get(one.request_id) or tags_in(one) for one in open_states}
+        return {tag for tags in self._tags.values() for tag in tags}
 
 
 def awaited_attempts(states: Iterable[RequestState]) -> dict[str, list[AttemptId]]:
@@ -106,7 +129,7 @@ def awaited_attempts(states: Iterable[RequestState]) -> dict[str, list[AttemptId
         for task in state.tasks.values() if state.in_flight and state.answer is None else ():
             if task.phase is TaskPhase.RESERVED:
                 attempt = state.attempt_id(task.spec.id, len(task.attempts))
-                found.setdefault(task.tag, []).append(attempt)
+                found.setdefault(task.queue, []).append(attempt)
     return found
 
 

@@ -13,12 +13,14 @@ from muster_bus.buckets.conflicts import follow_conflicts
 from muster_bus.connection import Bus
 from muster_bus.pull import Pull
 from muster_protocol import subjects
+from muster_protocol.fold import RequestState
 from muster_supervisor.choosing.measuring import Measuring
 from muster_supervisor.intake import Intake
 from muster_supervisor.leftovers import Leftovers
 from muster_supervisor.owner import Resources
 from muster_supervisor.silent_workers import WorkerWatch
 from muster_supervisor.taking.notes import note_returned
+from muster_supervisor.unserved_attempts import give_up_unserved
 
 log = logging.getLogger("muster.supervisor")
 
@@ -50,9 +52,10 @@ class Supervisor:
         team, queue = self._team.team, request_queue(self._team.team)
         lease_seconds = await ack_wait_of(self.bus, queue)
         measuring = self._measuring = Measuring(self.bus, self._team)
+        longest = await until_there(self.bus, partial(longest_deadline, self.bus))
         slots = asyncio.Semaphore(MODEL_SLOTS)
-        resources = Resources(self.bus, self._team, self._model, slots, lease_seconds, measuring)
-        intake = self._intake = Intake(resources, await until_there(self.bus, partial(longest_deadline, self.bus)))
+        resources = Resources(self.bus, self._team, self._model, slots, lease_seconds, measuring, longest)
+        intake = self._intake = Intake(resources)
         await self.bus.watch(subjects.ALL_CONTROL, intake.on_control)
         await follow_conflicts(self.bus, intake.on_conflict)
         self.bus.on_reconnect(intake.on_reconnect)
@@ -60,7 +63,8 @@ class Supervisor:
         self._pull = Pull(self.bus, queue, STARTING, lease_seconds, intake.take, returned)
         await self._pull.start()
         self._sweeping = supervised(Leftovers(self.bus, lease_seconds).sweep(), "settling tasks that nobody waits for")
-        self._watch = WorkerWatch(self.bus, self._team, lambda: [run.owner.state for run in intake.runs.values()])
+        states = partial(_states, intake)
+        self._watch = WorkerWatch(self.bus, self._team, states, partial(give_up_unserved, intake))
         self._watch.start()
         measuring.start(lambda: bool(intake.runs))
         log.info("ready: team %s, model %s", team, self._model.name)
@@ -89,3 +93,7 @@ class Supervisor:
             await self._measuring.stop()
         await self.bus.flush()
         self._pull.stop()
+
+
+def _states(intake: Intake) -> list[RequestState]:
+    return [run.owner.state for run in intake.runs.values()]

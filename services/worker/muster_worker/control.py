@@ -8,7 +8,7 @@ from muster_bus.connection import Incoming
 from muster_bus.receive import open_live
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import Invalid
-from muster_protocol.messages import CONTROL_KINDS, Abort, Cancel, Check
+from muster_protocol.messages import CONTROL_KINDS, Abort, Check
 from muster_worker.attempt import RunningAttempt
 
 log = logging.getLogger("muster.worker")
@@ -60,7 +60,7 @@ def order_in(message: Incoming) -> Abort | Check | None:
     except Invalid as reason:
         log.debug("%s: ignored a control message: %s", message.subject, reason)
         return None
-    if isinstance(control, Cancel):
+    if not isinstance(control, Abort | Check):
         return None  # a cancel is only a wish: the owner decides on it in the log, and then sends an abort
     return control if sender.startswith(MAY_ORDER) else None
 

@@ -69,15 +69,17 @@ class Events:
             event = Progress(**task.attempt_id._asdict(), text=text)
             self._publish(event)
 
-        def tool_used(tool: str, seconds: float, error: str | None) -> None:
+        def tool_used(tool: str, seconds: float, error: str | None, error_class: str | None = None) -> None:
             announce_start()
             if error is not None:
-                log.warning("✗ tool    %s  %s failed: %s", log_name(task), tool, error, extra={"status": "failed"})
+                fields = {"status": "failed", **({"error_class": error_class} if error_class else {})}
+                log.warning("✗ tool    %s  %s failed: %s", log_name(task), tool, error, extra=fields)
             used = ToolUsed(
                 **task.attempt_id._asdict(),
                 tool=tool,
                 seconds=round(seconds, 4),
                 error=error,
+                error_class=error_class,
             )
             self._publish(used)
 

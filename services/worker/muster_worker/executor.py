@@ -9,6 +9,7 @@ from muster_agent.models.choose import choose_model
 from muster_agent.models.port import Model
 from muster_agent.team.schema import FunctionRole, ModelRole, Role, Team
 from muster_protocol.messages import Failure, Output, ResultStatus, Task
+from muster_protocol.workers.role_card import RoleCard
 from muster_worker.outcome import Outcome, failed, failure, failure_of, not_json, unfit
 from muster_worker.runners.function import FunctionRunner
 from muster_worker.runners.model import ModelRunner
@@ -19,7 +20,9 @@ Runner = FunctionRunner | ModelRunner
 class Executor:
     """The roles of one worker, ready to run."""
 
-    def __init__(self, team: Team, env: Mapping[str, str], roles: Iterable[str] | None = None) -> None:
+    def __init__(
+        self, team: Team, env: Mapping[str, str], roles: Iterable[str] | None = None, name: str | None = None
+    ) -> None:
         chosen = team.roles if roles is None else tuple(team.role(name) for name in roles)
         self._team = team
         self._env = env
@@ -30,6 +33,8 @@ class Executor:
             runner = self._runner(role)
             for tag in role.tags:
                 self._by_tag.setdefault(tag, runner)
+        if name in team.workers:  # tasks may ask for this worker; where they say no more, its first role does them
+            self._by_tag.setdefault(name, self._by_tag[chosen[0].name])
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -44,6 +49,11 @@ class Executor:
         return self._by_tag[tag].name if tag in self._by_tag else ""
 
     @property
+    def cards(self) -> tuple[RoleCard, ...]:
+        """What those who plan may know of its roles."""
+        return tuple({runner.name: runner.card for runner in self._by_tag.values()}.values())
+
+    @property
     def notice(self) -> tuple[str, ...]:
         """What a person should be told about the models in use."""
         return tuple(dict.fromkeys(runner.notice for runner in self._by_tag.values() if runner.notice))
@@ -56,7 +66,7 @@ class Executor:
         runner = self._by_tag.get(task.tag)
         if runner is None:
             text = f"this worker has no role with the tag {task.tag!r}; it has: {', '.join(self._by_tag)}"
-            return failed("", failure("logic", text))
+            return failed("", failure("logic", text, is_final=task.worker is not None))  # nobody else will get it
         meter = meter or meter_of(task)
         timer = asyncio.timeout(task.timeout_seconds)
         error: Failure | None = None

@@ -10,6 +10,7 @@ from muster_bus.buckets.workers import BUCKET
 from muster_bus.connection import Bus
 from muster_protocol.errors import MusterError
 from muster_protocol.workers.card import BEAT_SECONDS, WorkerCard
+from muster_protocol.workers.role_card import RoleCard, within
 
 log = logging.getLogger("muster.worker")
 
@@ -19,11 +20,14 @@ LEAVE_SECONDS = 1.0  # a card that could not be deleted expires a little later
 class Registry:
     """Writes every few seconds which worker is here, with which tags and how busy."""
 
-    def __init__(self, bus: Bus, tags: Sequence[str], slots: int, busy: Callable[[], int]) -> None:
+    def __init__(
+        self, bus: Bus, tags: Sequence[str], slots: int, busy: Callable[[], int], roles: Sequence[RoleCard] = ()
+    ) -> None:
         self._bus = bus
         self._tags = tuple(tags)
         self._slots = slots
         self._busy = busy
+        self._roles = within(roles)
         self._bucket = Bucket(bus, BUCKET)
         self._is_unregistered = False
         self._heartbeat: asyncio.Task[None] | None = None
@@ -51,7 +55,7 @@ class Registry:
 
     async def _register(self) -> None:
         name = self._bus.sender.instance
-        card = WorkerCard(name=name, tags=self._tags, slots=self._slots, busy=self._busy())
+        card = WorkerCard(name=name, tags=self._tags, slots=self._slots, busy=self._busy(), roles=self._roles)
         try:
             await self._bucket.put(name, card.model_dump_json().encode(), give_up_after=BEAT_SECONDS)
             written = await self._bucket.get(name)

@@ -50,7 +50,7 @@ class Worker:
         self._control = Control(self._running)
         self._history = History(bus, self._control.is_cancelled)
         self._resources = Resources(bus, executor, self._history, Results(bus), self._events, self._stopping)
-        self._registry = Registry(bus, executor.tags, slots, lambda: len(self._running))
+        self._registry = Registry(bus, executor.tags, slots, lambda: len(self._running), executor.cards)
 
     @property
     def last_turn_at(self) -> float:

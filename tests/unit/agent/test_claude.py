@@ -12,10 +12,11 @@ from muster_agent.functions import Context
 from muster_agent.loop import Bounds, work
 from muster_agent.models.choose import choose_model
 from muster_agent.models.claude import Claude
-from muster_agent.models.port import Ask, PlanBrief, Price, RefineBrief, RoleCard, WorkBrief, require_complete
+from muster_agent.models.port import Ask, PlanBrief, Price, RefineBrief, WorkBrief, require_complete
 from muster_agent.tools.tool import tool_of
 from muster_protocol.errors import Terminal
 from muster_protocol.plan import Plan
+from muster_protocol.workers.role_card import RoleCard
 from muster_testing.messages_server import (
     CannedReply,
     MessagesServer,
@@ -30,7 +31,7 @@ from muster_worker.executor import Executor
 from tests.guards import guards
 from tests.unit.agent.teams import task, team
 
-ROLES = (RoleCard("researcher", ("researcher", "research"), "Finds facts"),)
+ROLES = (RoleCard(name="researcher", tags=("researcher", "research"), description="Finds facts"),)
 PLAN = '{"goal": "g", "tasks": [{"id": "a", "description": "find x", "tag": "research", "dependencies": []}]}'
 
 
@@ -79,7 +80,7 @@ async def test_thinking_and_tool_calls_go_back_unchanged_and_all_tools_are_answe
 
     assert answer == "eight"
     results = server.requests[1]["messages"][2]["content"]
-    assert [(result["tool_use_id"], result["is_error"]) for result in results] == [("t1", False), ("t2", True)]
+    assert [(result["tool_use_id"], result["is_error"]) for result in results[:2]] == [("t1", False), ("t2", True)]
     assert "8" in results[0]["content"]
     assert "bad arguments: number" in results[1]["content"]
     assert meter.usage.model_calls == 2
@@ -198,7 +199,7 @@ async def test_the_last_turn_is_told_that_it_is_the_last_and_gets_no_tools():
 async def test_a_model_that_calls_tools_in_its_only_turn_is_unfinished_and_no_tool_is_run():
     used: list[str] = []
 
-    def note(name: str, _seconds: float, _error: str | None) -> None:
+    def note(name: str, *_: object) -> None:
         used.append(name)
 
     async with claude(message(tool_use("t1", "double", number=4), stop="tool_use")) as (model, server):

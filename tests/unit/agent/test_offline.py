@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from muster_agent.functions import Context
 from muster_agent.models.offline.model import Offline
-from muster_agent.models.offline.plan import plan_by_rules, subjects
-from muster_agent.models.port import Ask, ComposeBrief, PlanBrief, RefineBrief, RoleCard, WorkBrief
+from muster_agent.models.offline.plan import plan_by_rules, steps_of
+from muster_agent.models.offline.subjects import subjects
+from muster_agent.models.port import Ask, ComposeBrief, PlanBrief, RefineBrief, WorkBrief
 from muster_agent.team.schema import Team
 from muster_protocol.errors import Terminal
 from muster_protocol.messages import Output, Request, ResultStatus
 from muster_protocol.plan import Plan
+from muster_protocol.workers.role_card import RoleCard
 from muster_supervisor.planning.lint import lint
 from muster_supervisor.planning.planner import make_plan
 from muster_worker.executor import Executor
@@ -85,9 +87,9 @@ async def test_the_example_becomes_a_graph_of_eight_tasks_over_three_roles():
 
 def test_a_request_without_a_list_goes_through_the_roles_in_the_order_of_their_work():
     roles = (
-        RoleCard("writer", ("writer",), ""),
-        RoleCard("scout", ("scout",), ""),
-        RoleCard("finder", ("finder",), ""),
+        RoleCard(name="writer", tags=("writer",), description=""),
+        RoleCard(name="scout", tags=("scout",), description=""),
+        RoleCard(name="finder", tags=("finder",), description=""),
     )
 
     plan = plan_by_rules(PlanBrief("What is new?", roles))
@@ -100,7 +102,7 @@ def test_a_request_without_a_list_goes_through_the_roles_in_the_order_of_their_w
 
 
 def test_a_team_of_one_gets_one_task_with_the_text_of_the_request():
-    plan = plan_by_rules(PlanBrief("Compare A, B and C", (RoleCard("solo", ("solo",), ""),)))
+    plan = plan_by_rules(PlanBrief("Compare A, B and C", (RoleCard(name="solo", tags=("solo",), description=""),)))
 
     assert [(task.tag, task.description) for task in plan.tasks] == [("solo", "Compare A, B and C")]
 
@@ -175,3 +177,58 @@ async def test_the_pause_is_made_for_each_answer():
     await Offline(seconds_per_answer=0.05).ask(Ask(RefineBrief("a", "b")))
 
     assert loop.time() - started >= 0.04
+
+
+PORTS = (
+    RoleCard(name="finder", tags=("finder",), description="Finds facts about harbours and ships"),
+    RoleCard(name="counter", tags=("counter",), description="Computes figures from tables"),
+    RoleCard(name="writer", tags=("writer",), description="Writes reports"),
+)
+
+
+def test_steps_that_follow_each_other_become_a_chain_of_tasks_that_say_only_their_own():
+    text = "First find the three largest ports of Europe, then compute their yearly growth; finally write a summary."
+
+    plan = plan_by_rules(PlanBrief(text, PORTS))
+
+    assert [(task.tag, task.description, task.dependencies) for task in plan.tasks] == [
+        ("finder", "find the three largest ports of Europe", ()),
+        ("counter", "compute their yearly growth", ("gather",)),
+        ("writer", "write a summary", ("analyse",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["What has changed since then in the port of Oslo?", "If a port is closed, then say so", "Say what came then"],
+)
+def test_a_then_that_is_no_step_makes_no_chain(text: str):
+    assert steps_of(text) == [text]
+
+
+def test_a_list_becomes_a_map_and_a_task_that_reads_all_of_it():
+    plan = plan_by_rules(PlanBrief("How deep is each of these harbours?\n- Oslo\n- Kiel\n- Turku", PORTS))
+
+    assert [task.description for task in plan.tasks[:2]] == [
+        "How deep is each of these harbours?: Oslo",
+        "How deep is each of these harbours?: Kiel",
+    ]
+    assert {task.tag for task in plan.tasks[:3]} == {"finder"}
+    assert (plan.tasks[3].tag, len(plan.tasks[3].dependencies)) == ("writer", 3)
+
+
+def test_a_question_that_one_role_knows_most_about_is_one_task():
+    plan = plan_by_rules(PlanBrief("Which ships are in the harbours of Norway?", PORTS))
+
+    assert [(task.tag, task.description) for task in plan.tasks] == [
+        ("finder", "Which ships are in the harbours of Norway?")
+    ]
+
+
+def test_a_list_of_ten_thousand_is_planned_in_bounded_time():
+    text = "How deep is each harbour?\n" + "\n".join(f"- harbour number {number}" for number in range(9_999))
+
+    plan = plan_by_rules(PlanBrief(text, PORTS))
+    fewer = plan_by_rules(PlanBrief(text, PORTS, num_tasks=7))
+
+    assert (len(plan.tasks), len(fewer.tasks)) == (10_000, 7)

@@ -8,8 +8,11 @@ from muster_agent.models.prompts.text import TEXTS, text_of
 def test_a_paragraph_of_which_nothing_is_known_is_left_out():
     draft, mistakes = "the draft", "- no tasks"
 
-    assert text_of("repair", draft="", mistakes=mistakes) == f"This plan was refused. Mend it:\n{mistakes}"
-    assert text_of("repair", draft=draft, mistakes="") == draft
+    assert (
+        text_of("repair", draft="", mistakes=mistakes)
+        == f"It was refused. These are all of its mistakes; mend each, and change nothing else:\n{mistakes}"
+    )
+    assert text_of("repair", draft=draft, mistakes="") == f"Your last plan:\n{draft}"
 
 
 def test_what_is_filled_in_is_not_looked_at_again():

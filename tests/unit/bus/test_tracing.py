@@ -224,3 +224,7 @@ def test_content_is_shown_or_not_and_nothing_else():
 
 def test_tracing_that_is_off_has_no_provider():
     assert (Tracing().is_on, Tracing().provider) == (False, None)
+
+
+def test_a_service_that_does_not_trace_looks_at_no_clock():
+    Tracing().watch()  # there is no event loop in which it could look again

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from muster_cli.view.bars import Ink, Part, Scale
 from muster_cli.view.plain import ago, duration, plain
-from muster_cli.view.waterfall import MAX_LINES, show_waterfall
+from muster_cli.view.waterfall import MAX_LINES, fit, show_waterfall
 from muster_client.timeline import StoredEvent, timeline
 from muster_protocol.fold import Entry
 from muster_protocol.messages import AnswerStatus, Started
@@ -210,3 +210,34 @@ def test_durations_are_in_the_unit_that_people_use():
         "3 m 05 s",
         "2 h 03 m",
     ]
+
+
+@pytest.mark.parametrize("width", [60, *WIDTHS])
+def test_an_id_is_shown_whole_however_long_it_is(width: int):
+    name = "n" * 60 + "-end"
+    log = planned(task(name), task("sum", name))
+    log.run(failure(name))
+    log.own(revision(name, 2))
+    log.run(result(name, 2))
+
+    lines = drawn(log, width)
+
+    whole = "".join(lines)
+    assert f"✗ {name}" in whole
+    assert f"✓ {name} #2" in whole
+    assert all(cell_len(line) <= width for line in lines)
+
+
+def test_a_long_name_of_a_worker_keeps_its_beginning_and_its_end():
+    log = planned(task("a"))
+    log.run(result("a", worker="muster-worker-researcher-7d9f8b6c5-abcde"))
+
+    row = line_of(drawn(log, 120), "✓ a")
+
+    assert "worker-muster" in row
+    assert "as work " in row
+
+
+@given(st.text(max_size=40), st.integers(4, 30))
+def test_what_is_fitted_has_exactly_so_many_cells(text: str, cells: int):
+    assert cell_len(fit(text, cells)) == cells

@@ -1,6 +1,7 @@
 """The lines of `muster logs`."""
 
-from muster_client.log_lines import LogLine, in_order
+from muster_client.log_lines import LogLine, in_order, line_of
+from muster_protocol.messages import Reservation, Reserved
 
 
 def _line(time: float, kind: str, task: str = "t", attempt: int = 1, worker: str = "w1") -> LogLine:
@@ -23,3 +24,12 @@ def test_a_start_stands_before_all_that_its_worker_said_of_the_attempt():
         ("tool", "w1", 2),
         ("started", "w1", 1),
     ]
+
+
+def test_a_reservation_says_for_which_attempts_or_for_which_call_it_is():
+    attempts = Reserved(attempts=(Reservation(task_id="find", attempt=1, timeout_seconds=60),))
+    call = Reserved(attempts=(), purpose="plan", tokens=9000, usd=0.5)
+
+    said = [line_of(1.0, "supervisor/s1", body).message for body in (attempts, call)]
+
+    assert said == ["… reserve find attempt 1", "… reserve plan: at most 9,000 tokens and 0.5000 USD"]

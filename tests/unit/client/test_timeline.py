@@ -229,7 +229,9 @@ def test_tool_calls_lie_where_the_result_recorded_them_and_else_where_events_tol
         {"tool": "search", "at": 0.25, "seconds": 0.5, "error": None, "arguments": "{}", "output": "3", "cut": False},
     )
     log.work(result("a").model_copy(update={"tool_calls": calls}))
-    used = ToolUsed(request_id=REQUEST, task_id="b", attempt=1, tool="sum", seconds=0.5, error="no number")
+    used = ToolUsed(
+        request_id=REQUEST, task_id="b", attempt=1, tool="sum", seconds=0.5, error="no number", error_class="logic"
+    )
 
     found = made(log, at(2, started("w2", task_id="b"), "w2"), at(4, used, "w2"))
 
@@ -237,6 +239,7 @@ def test_tool_calls_lie_where_the_result_recorded_them_and_else_where_events_tol
     assert placed(recorded) == (8.26, 8.76)
     assert recorded.details == {"tool": "search", "arguments": "{}", "output": "3", "cut": False}
     assert (placed(told), told.status, told.error) == ((3.5, 4.0), StepStatus.FAILED, "no number")
+    assert (told.error_class, recorded.error_class) == ("logic", "")
 
 
 def test_the_progress_of_a_run_is_kept_with_it():

@@ -268,3 +268,15 @@ def test_finishing_twice_is_a_conflict_of_workers_deliveries_or_messages():
 
 def test_a_result_of_an_older_worker_belongs_to_its_start():
     assert judged(seen(STARTED, 1, "w1"), seen(SUCCEEDED, 2, "w1", message=0)) is None
+
+
+def test_two_records_that_have_too_many_sides_together_say_so():
+    most = MAX_SIDES - 2
+    one, other = (record_of(*(seen(STARTED, n + 1.0, f"{name}{n}") for n in range(most))) for name in "vw")
+    assert not one.more_sides
+
+    merged = merge(one, other)
+
+    assert len(merged.sides) == MAX_SIDES
+    assert merged.more_sides
+    assert not merge(one, one).more_sides

@@ -17,6 +17,7 @@ from muster_protocol.messages import (
     ResultStatus,
     Revision,
     Usage,
+    refining,
 )
 from muster_protocol.plan import AtLeast, Gather, Plan, TaskSpec
 from tests.unit.protocol.log_builder import (
@@ -88,6 +89,9 @@ def broken_plans(draw: st.DrawFn) -> Plan:
 def _reservations(draw: st.DrawFn) -> Reserved:
     found = draw(st.lists(numbers, max_size=4))
     timeout, tokens = draw(st.floats(-1, 100)), draw(st.none() | st.integers(0, 100))
+    if draw(st.integers(0, 3)) == 0:
+        purpose = draw(st.sampled_from(("plan", "compose", "review:1")) | numbers.map(lambda found: refining(*found)))
+        return Reserved(attempts=(), purpose=purpose, tokens=tokens, usd=draw(st.none() | st.floats(0, 2)))
     return Reserved(
         attempts=tuple(Reservation(task_id=t, attempt=n, timeout_seconds=timeout, tokens=tokens) for t, n in found)
     )

@@ -31,7 +31,7 @@ def assert_consistent(state: RequestState) -> None:
             assert any(task.reason.startswith(f"{need} ") for need in task.spec.dependencies)
         if task.phase is TaskPhase.WAITING:
             assert not cannot_begin(task, needs)
-            assert task.missing > task.lost, f"{task_id} waits for nothing"
+            assert task.missing > task.lost or state.is_held, f"{task_id} waits for nothing"
 
 
 def is_lost(needed: TaskState) -> bool:
@@ -60,8 +60,9 @@ def _assert_counts(state: RequestState) -> None:
     running = [task.attempts[-1] for _, task in tasks if task.phase is TaskPhase.RESERVED]
     assert state.in_flight == len(running)
     assert all(attempt.result is None for attempt in running)
-    assert state.tokens_set_aside == sum(attempt.tokens or 0 for attempt in running)
-    assert abs(state.usd_set_aside - sum(attempt.usd or 0.0 for attempt in running)) < CLOSE
+    asides = [*running, *state.purposes.values()]
+    assert state.tokens_set_aside == sum(aside.tokens or 0 for aside in asides)
+    assert abs(state.usd_set_aside - sum(aside.usd or 0.0 for aside in asides)) < CLOSE
     assert state.open_tasks == sum(task.phase not in FINAL for _, task in tasks)
     assert set(state.ready) == {task_id for task_id, task in tasks if task.phase is TaskPhase.READY}
     assert sorted(state.growing.values()) == sorted(name for name, task in tasks if task.phase is TaskPhase.GROWING)

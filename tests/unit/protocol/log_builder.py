@@ -1,17 +1,20 @@
 """A log written by hand: each entry gets the next sequence and time, and the state follows."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from muster_protocol.fold import Entry, RequestState, fold
 from muster_protocol.messages import (
     Answer,
     AnswerStatus,
     Budget,
+    Decision,
     Dispatch,
     Dispatched,
     Failure,
     LogBody,
     PlanRecorded,
+    Question,
     Reservation,
     Reserved,
     Result,
@@ -20,6 +23,7 @@ from muster_protocol.messages import (
     Taken,
     Usage,
 )
+from muster_protocol.messages.people import APPROVAL, APPROVE, EDIT, REJECT, question_id
 from muster_protocol.plan import Plan, TaskSpec
 
 REQUEST = "r1"
@@ -39,7 +43,7 @@ def plan_of(*tasks: TaskSpec) -> Plan:
 
 
 def plan_entry(
-    plan: Plan, *, in_flight: int = 100, budget: Budget | None = None, deadline: float = FAR
+    plan: Plan, *, in_flight: int = 100, budget: Budget | None = None, deadline: float = FAR, approve: bool = False
 ) -> PlanRecorded:
     return PlanRecorded(
         plan=plan,
@@ -49,6 +53,7 @@ def plan_entry(
         in_flight=in_flight,
         budget=budget or Budget(),
         timeout_seconds=60.0,
+        approve=approve,
     )
 
 
@@ -101,6 +106,40 @@ def dispatched(*attempts: tuple[str, int]) -> Dispatched:
 
 def revision(task_id: str, attempt: int, not_before: float = 0.0) -> Revision:
     return Revision(task_id=task_id, attempt=attempt, description=f"do {task_id} better", not_before=not_before)
+
+
+APPROVAL_ID = question_id(REQUEST, APPROVAL)
+
+
+def approval(until: float = FAR) -> Question:
+    return Question(
+        id=APPROVAL_ID,
+        cause=APPROVAL,
+        text="Carry out this plan?",
+        choices=(APPROVE, EDIT, REJECT),
+        until=until,
+        otherwise=REJECT,
+    )
+
+
+def decision(
+    kind: Literal["reply", "default"],
+    choice: str,
+    question: str = APPROVAL_ID,
+    *,
+    plan: Plan | None = None,
+    said_at: float = 0.0,
+    by: str = "client/c1",
+) -> Decision:
+    return Decision(
+        decision=kind,
+        control_sequence=0,
+        by=by,
+        question=question,
+        choice=choice,
+        plan=plan,
+        said_at=said_at,
+    )
 
 
 def answer(text: str = "the answer") -> Answer:

@@ -3,6 +3,7 @@
 import pytest
 
 from muster_protocol.conflict import Conflict, Side, SideId
+from muster_protocol.messages import ConflictFound
 
 
 @pytest.mark.parametrize(
@@ -24,3 +25,14 @@ def test_a_record_knows_its_sides_by_their_ids():
     assert record.side(other.id) is other
     assert record.side(SideId(worker="w3", delivery=1, task_sequence=7)) is None
     assert record.side(None) is None
+
+
+def test_the_event_of_a_conflict_names_two_sides_and_of_equal_work_two_tasks():
+    sides = tuple(Side(worker=worker, delivery=1, task_sequence=7) for worker in ("w1", "w2", "w3"))
+    running = Conflict(request_id="r", task_id="t", attempt=1, sides=sides)
+    equal = Conflict(request_id="r", task_id="t", attempt=0, tasks=("t", "u"))
+
+    for record, named in ((running, [str(side.id) for side in sides[:2]]), (equal, ["t", "u"])):
+        found = ConflictFound.of_record(record)
+        assert [found.first, found.second] == named
+    assert ConflictFound.of_record(Conflict(request_id="r", task_id="t", attempt=1)).first == ""

@@ -132,6 +132,39 @@ def test_a_failure_without_words_is_named_as_a_cause_all_the_same():
     assert log.state.tasks["u"].reason == "t failed: "
 
 
+def test_an_attempt_that_is_not_the_next_one_is_not_begun():
+    log = planned(task("t"))
+
+    log.own(reserved(("t", 2)))
+
+    assert statuses(log.state) == {"t": "ready"}
+
+
+def test_a_note_of_a_former_attempts_message_confirms_nothing_of_the_next():
+    log = planned(task("t"))
+    log.run(failure("t"))
+    log.own(revision("t", 2))
+    log.own(reserved(("t", 2)))
+
+    log.own(dispatched(("t", 1)))
+
+    assert list(log.state.dispatch_unconfirmed) == ["t"]
+    assert log.state.tasks["t"].attempts[-1].task_sequence is None
+
+
+def test_a_result_of_what_was_never_begun_does_not_count():
+    log = planned(task("t"))
+    log.run(result("t"))
+
+    assert not any(log.state.is_counted(result(name, attempt)) for name, attempt in (("u", 1), ("t", 0), ("t", 2)))
+
+
+def test_a_task_that_nobody_began_and_that_names_no_tag_has_no_role():
+    log = planned(task("t").model_copy(update={"tag": None}))
+
+    assert [row.role for row in log.state.outcomes()] == [""]
+
+
 def test_a_final_failure_is_not_tried_again():
     log = planned(task("t"))
 

@@ -12,8 +12,21 @@ from muster_protocol.messages import MESSAGES, Message, Request
 
 # What Muster writes itself or takes from the team file: whoever compares or looks up needs them as they are.
 NAMES = {
-    *("instance", "worker", "role", "by", "asked_by", "planner", "model", "sender", "subject", "stream"),
-    *("request_hash", "trace_id", "request_id", "what", "first", "second", "error_class"),
+    *(
+        "instance",
+        "worker",
+        "role",
+        "by",
+        "asked_by",
+        "planner",
+        "model",
+        "other_models",
+        "sender",
+        "subject",
+        "stream",
+    ),
+    *("other_models", "request_hash", "trace_id", "request_id", "what", "first", "second", "error_class"),
+    *("cause", "who", "choices", "choice", "otherwise"),
 }
 # A request is what the work is about, and the hash of its body is what its id is compared by (decision 30).
 LEFT_AS_IT_IS = {Request}

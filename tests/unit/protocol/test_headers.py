@@ -4,7 +4,7 @@ import pytest
 
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
-from muster_protocol.headers import headers_of, require_kind, require_sender
+from muster_protocol.headers import headers_of, request_hash, request_id_of, require_kind, require_sender, sender_of
 from muster_protocol.messages import LOG_KINDS, Result, Started, Usage
 from muster_protocol.sender import Origin, Sender
 from tests.guards import guards
@@ -37,6 +37,42 @@ def test_i10_an_unknown_kind_is_refused_with_the_known_ones():
     with pytest.raises(Invalid, match=r"unknown kind 'replan'; known here: answer, decision, dispatched, extended,"):
         require_kind({h.KIND: "replan"}, LOG_KINDS)
     assert require_kind({h.KIND: "result"}, LOG_KINDS) is Result
+
+
+def test_i10_a_message_without_headers_has_no_kind():
+    with pytest.raises(Invalid, match="unknown kind ''"):
+        require_kind(None, LOG_KINDS)
+
+
+@pytest.mark.parametrize("headers", [None, {}, {h.SENDER: "anybody"}])
+def test_what_claims_no_sender_is_told_apart_from_one_that_does(headers: dict[str, str] | None):
+    assert sender_of(headers) == ""
+    assert sender_of({h.SENDER: "client/c1"}) == "client/c1"
+
+
+def test_the_same_request_is_the_same_text_for_the_same_team():
+    assert request_hash("requests.a", None, b"text") == request_hash("requests.a", {h.SENDER: "client/c1"}, b"text")
+    assert request_hash("requests.a", None, b"text") != request_hash("requests.b", None, b"text")
+    assert request_hash("requests.a", None, b"text") != request_hash("requests.a", None, b"other")
+
+
+def test_a_body_that_lies_elsewhere_is_told_apart_by_its_reference():
+    one, other = ({h.BODY_REF: f"{digit * 64}.7"} for digit in "ab")
+
+    assert request_hash("requests.a", one, b"") != request_hash("requests.a", other, b"")
+
+
+def test_a_request_is_named_by_its_message_id_then_by_its_body_then_by_its_place():
+    body = b'{"id": "mine", "text": "?"}'
+
+    assert request_id_of({h.MESSAGE_ID: "theirs"}, 7, body) == "theirs"
+    assert request_id_of({}, 7, body) == request_id_of(None, 7, body) == "mine"
+    assert request_id_of(None, 7, b"no json").startswith("7-")
+    assert request_id_of(None, 7, b'{"text": "?"}').startswith("7-")
+
+
+def test_a_request_whose_body_lies_elsewhere_is_named_by_its_header():
+    assert request_id_of({h.BODY_REF: "a.7", h.REQUEST_ID: "mine"}, 7, b"") == "mine"
 
 
 def test_every_message_has_its_sender_kind_and_request():

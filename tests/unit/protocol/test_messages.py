@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import MESSAGES, Failure, Request, Result, Task, Usage
+from muster_protocol.plan import MAX_DEPENDENCIES, Plan
 from muster_protocol.sender import Origin, Sender
 from tests.unit.protocol.log_builder import result
 
@@ -43,6 +44,30 @@ def test_i10_what_is_wrong_with_a_request_is_named_by_its_field(body: bytes, whe
 def test_i10_a_request_asks_exactly_one_thing(fields: dict[str, Any]):
     with pytest.raises(Invalid):
         read(**fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "asked"),
+    [
+        ({"text": "count the sheep"}, "count the sheep"),
+        ({"plan": {"goal": "sheep counted", "tasks": [{"id": "a", "description": "d"}]}}, "sheep counted"),
+        ({"map": {"template": {"description": "count {item}", "tag": "t"}, "items": ["a"]}}, "count {item}"),
+    ],
+)
+def test_a_list_of_requests_shows_what_each_asks(fields: dict[str, Any], asked: str):
+    assert Request.model_validate(fields).asked == asked
+
+
+def test_i10_dependencies_are_bounded_in_all_because_everybody_walks_along_each():
+    names = [f"t{n}" for n in range(MAX_DEPENDENCIES // 100 + 1)]
+    first = [{"id": name, "description": "d"} for name in names]
+
+    def plan(needs: list[str]) -> dict[str, Any]:
+        return {"tasks": [*first, *({"id": f"u{n}", "description": "d", "dependencies": needs} for n in range(100))]}
+
+    assert Plan.model_validate(plan(names[1:]))
+    with pytest.raises(ValidationError, match="the most is 100,000"):
+        Plan.model_validate(plan(names))
 
 
 def test_a_field_that_a_newer_writer_added_is_passed_over():

@@ -127,6 +127,14 @@ def test_a_start_that_was_seen_makes_a_queued_task_a_running_one():
     assert explain_task(state, state.tasks["t2"], started) == TaskStanding(TaskStatus.WAITING, "for t1")
 
 
+def test_a_task_that_is_done_says_how_long_it_took_while_others_go_on():
+    state = Log().taken().planned(task("t1"), task("t2")).reserved("t1").reserved("t2").done("t1").state()
+
+    assert explain_task(state, state.tasks["t1"], Seen(NOW)) == TaskStanding(
+        TaskStatus.DONE, f"{state.tasks['t1'].seconds:g} s of work"
+    )
+
+
 def test_every_task_of_an_answered_request_has_ended():
     log = Log().taken().planned(task("t1"), task("t2"), task("t3", after=("t1",))).reserved("t1").reserved("t2")
     state = log.failed("t2", "no route").answered(AnswerStatus.PARTIAL).state()

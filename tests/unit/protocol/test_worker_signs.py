@@ -76,3 +76,7 @@ def test_a_task_that_was_not_announced_may_be_what_silences_its_worker():
     assert "w1 has given no sign" in said(silent, is_started=False)[1]
     assert said(replace(silent, cards={**silent.cards, "w2": full}), is_started=False)[2] is False
     assert said(signs(AT - 9, tags=("other",)), is_started=False)[2] is False
+
+
+def test_without_knowing_the_lease_of_a_task_nobody_says_when_it_is_tried_again():
+    assert Signs(AT).trouble("w1") == "its worker is gone (worker-w1); tried again when its lease has run out"

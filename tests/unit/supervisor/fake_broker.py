@@ -19,8 +19,11 @@ from muster_protocol.messages import (
     ResultStatus,
     Revision,
 )
+from muster_protocol.messages.people import REJECT
+from muster_protocol.plan import Plan
 from muster_supervisor.decide import (
     Allowance,
+    AskApproval,
     DispatchTasks,
     Expire,
     GiveAnswer,
@@ -28,12 +31,13 @@ from muster_supervisor.decide import (
     MakePlan,
     Refine,
     Step,
+    TakeDefault,
     TryAgain,
     due,
     timed_out,
 )
 from muster_supervisor.planning.growing import grown
-from tests.unit.protocol.log_builder import REQUEST, START, result, taken
+from tests.unit.protocol.log_builder import APPROVAL_ID, REQUEST, START, approval, decision, result, taken
 
 TEAM = Team(team="default", roles=(FunctionRole(name="work", run="roles:work"),))
 ALLOWANCE = Allowance(tokens=10, usd=0.1)
@@ -129,8 +133,18 @@ class Owner:
                 error = timed_out(task_id, 1)
                 body = result(task_id, attempt, worker=self.name)
                 self.write(body.model_copy(update={"status": ResultStatus.FAILED, "error": error}))
+            case AskApproval():
+                self.write(approval(self.broker.now + self.broker.plan_entry.person_seconds))
+            case TakeDefault(question):
+                self.write(decision("default", REJECT, question))
             case GiveAnswer(status, reason):
                 self.compare_and_set(Answer(request_id=REQUEST, status=status, text=reason))
+
+    def copy_reply(self, choice: str, plan: Plan | None = None, *, said_at: float = 0.0) -> None:
+        """Copy what a person said about the plan, unless there is a decision by now."""
+        asked = self.state.questions.get(APPROVAL_ID)
+        if asked is None or asked.decision is None:
+            self.write(decision("reply", choice, plan=plan, said_at=said_at))
 
     def cancel(self) -> None:
         self.write(Decision(decision="cancel", control_sequence=1, by="client/c1"))

@@ -23,7 +23,13 @@ async def test_a_model_combines_several_results_and_sees_the_gaps():
     draft = await compose(log.state, model, "")
 
     assert (draft.text, draft.usage) == ("combined", COST)
-    brief = ComposeBrief("a goal", {"a": "found", "b": "found"}, "be brief", ("c failed: boom",))
+    brief = ComposeBrief(
+        "a goal",
+        {"a": "found", "b": "found"},
+        "be brief",
+        ("c failed: boom",),
+        asked={"a": "done by work: do a", "b": "done by work: do b"},
+    )
     assert [ask.brief for ask in model.asked] == [brief]
 
 

@@ -64,10 +64,15 @@ plans_made = st.builds(
 )
 
 
+plans_held = st.builds(
+    plan_entry, plans(), in_flight=st.integers(1, 4), deadline=st.sampled_from((START + 60, FAR)), approve=st.just(True)
+)
+
+
 class OneRequest(RuleBasedStateMachine):
     """Supervisors crash and take over; workers finish in any order, twice or never; the log gets foreign entries."""
 
-    @initialize(plan_entry=plans_made, turns=st.integers(0, 9))
+    @initialize(plan_entry=plans_made | plans_held, turns=st.integers(0, 9))
     def begin(self, plan_entry: PlanRecorded, turns: int) -> None:
         self.broker = FakeBroker(plan_entry)
         self.owners: list[Owner] = []
@@ -117,6 +122,14 @@ class OneRequest(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from((0.1, 1.0, 1.0, 30.0, 70.0)))
     def time_passes(self, seconds: float) -> None:
         self.broker.now += seconds
+
+    @rule(which=st.integers(0, 2), choice=st.sampled_from(("approve", "approve", "edit", "reject")), plan=plans(2))
+    def a_person_replies(self, which: int, choice: str, plan: Plan) -> None:
+        """An owner copies it, whatever it knows; another may have copied another reply."""
+        if self.owners:
+            owner = self.owners[which % len(self.owners)]
+            with suppress(Superseded):
+                owner.copy_reply(choice, plan if choice == "edit" else None)
 
     @rule(kind=st.sampled_from(("takeover", "takeover", "noise", "noise", "noise", "cancel")), body=bodies)
     def something_interferes(self, kind: str, body: LogBody) -> None:

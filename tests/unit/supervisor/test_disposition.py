@@ -158,6 +158,12 @@ def led_by(sequence: int, delivery: int, *, handed_back: bool = False) -> Reques
     return fold("r", entries)
 
 
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_a_request_that_nobody_has_taken_is_for_whoever_gets_a_message_of_it(is_stored: bool):
+    for number in (1, 5):
+        assert disposition(RequestState("r"), Held(7, number, "a"), is_lease_stored=is_stored) is Disposition.OURS
+
+
 @guards(DISPOSITION, "if is_lease and state.owner is not None and state.delivery > held.number:", rule="I2")
 def test_an_older_delivery_takes_nothing_from_the_holder_of_a_later_one():
     older, same = Held(1, 2, "a"), Held(1, 3, "a")

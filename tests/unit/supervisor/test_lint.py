@@ -22,6 +22,7 @@ TEAM = team(
     {"name": "researcher", "tags": ["research", "fast"]},
     {"name": "analyst", "tags": ["analysis", "fast"], "timeout_seconds": 60},
     {"name": "writer", "tags": ["writing"]},
+    workers=["alice", "bob"],
 )
 DEEP: list[Any] = json.loads("[" * 195 + "]" * 195)  # as deep as a request may have it, and a task may not
 FIVE = {"at_least": 5}
@@ -39,6 +40,8 @@ def plan(*tasks: dict[str, Any]) -> Plan:
         ([{"id": "a", "tag": "reserch"}], "tasks.a.tag", "did you mean 'research'"),
         ([{"id": "a", "worker_type": "maths"}], "tasks.a.tag", "known: analysis, analyst, fast"),
         ([{"id": "a"}], "tasks.a", "names no tag"),
+        ([{"id": "a", "worker": "alcie"}], "tasks.a.worker", "did you mean 'alice'? known: alice, bob"),
+        ([{"id": "a", "worker": "bob", "broadcast": True}], "tasks.a.worker", "leave the worker out"),
         ([{"id": "a", "match_all": ["fast", "writing"]}], "tasks.a", "no role has all of"),
         ([{"id": "a", "tag": "fast", "match_all": ["fast"]}], "tasks.a", "one or the other"),
         ([{"id": "a", "tag": "fast"}, {"id": "a", "tag": "fast"}], "tasks.a", "2 tasks have this id"),

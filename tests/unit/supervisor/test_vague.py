@@ -1,5 +1,6 @@
 """Vague descriptions are told from plain ones: measured on labelled lists, of which one was never used for tuning."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,13 @@ def test_what_is_called_vague_is_vague_and_little_that_is_vague_is_missed(name: 
 def test_what_says_something_that_the_rules_do_not_know_is_not_called_vague(text: str):
     assert not is_vague(text)
     assert is_vague("?! 42")
+
+
+@pytest.mark.parametrize("part", ["a", "a-", "-", "aA", "A ", "1,"])
+def test_a_long_description_takes_as_long_as_it_is(part: str):
+    """Anybody may write it; the loop of the supervisor stands still meanwhile."""
+    began = time.thread_time()
+
+    is_vague(part * 100_000)
+
+    assert time.thread_time() - began < 5  # in quadratic time it would be a minute

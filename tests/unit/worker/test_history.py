@@ -56,6 +56,17 @@ async def test_a_cancelled_or_late_task_is_judged_without_the_broker(
     assert await history.judge(task, Delivery("", headers, b"", "", "", 1, 7, now, lease)) is verdict
 
 
+@pytest.mark.parametrize(("number", "message_id"), [(2, "r1.t.1"), (1, "by hand")])
+async def test_a_suspect_task_is_not_run_before_the_log_was_looked_at(number: int, message_id: str):
+    bus = Bus(FastClient(), Sender("worker", "w1"))  # not connected, so that nothing can be looked at
+    history, now = History(bus, set[str]().__contains__), bus.clock.now()
+    task = task_of("t", deadline=now + 60.0).model_copy(update={"reserved_at": now})
+    headers, lease = {"Nats-Msg-Id": message_id}, Lease(LeaseKeeper(bus.nc, 30.0), "")
+
+    with pytest.raises(AssertionError):  # in this way nats-py says that it is not connected
+        await history.judge(task, Delivery("", headers, b"", "", "", number, 7, now, lease))
+
+
 @pytest.mark.parametrize("headers", [None, {}, {"Nats-Msg-Id": "by hand"}, {"Nats-Msg-Id": f"{TASK.attempt_id}.2"}])
 def test_a_message_with_another_id_than_its_attempts_is_suspect(headers: dict[str, str] | None):
     assert has_other_id(TASK, headers)

@@ -10,9 +10,9 @@ from anthropic.types import Message
 from muster_agent.errors import KeyRefused, ModelAway, RateLimited
 from muster_agent.models.port import Ask, PlanBrief, Price, Reply, Stop, ToolCall, Turn
 from muster_agent.models.prompts import prompt
-from muster_agent.models.prompts.boundary import data
+from muster_agent.models.prompts.boundary import Boundary
 from muster_agent.models.prompts.draft import PlanDraft
-from muster_agent.models.prompts.work import LAST_TURN
+from muster_agent.models.prompts.work import LAST_TURN, left_text
 from muster_protocol.errors import MusterError, Terminal
 from muster_protocol.messages import Usage
 
@@ -42,7 +42,7 @@ class Claude:
         )
 
     async def ask(self, ask: Ask) -> Reply:
-        system, first = prompt(ask.brief)
+        system, first = prompt(ask)
         options: dict[str, Any] = {}
         if ask.tools:
             options["tools"] = [
@@ -95,17 +95,19 @@ class Claude:
 
 
 def _conversation(first: str, ask: Ask) -> list[Any]:
-    """The task and all turns; a model that could have used tools is told when no further turn will come."""
+    """The task and all turns, then what is left; who could use tools is told when no further turn will come."""
     said: list[Any] = [{"type": "text", "text": first}]
     messages: list[Any] = [{"role": "user", "content": said}]
     for turn in ask.transcript:
-        messages += _messages(turn)
-    if ask.is_last and ask.tools:
-        messages[-1]["content"].append({"type": "text", "text": LAST_TURN})  # after the outputs, as the API demands
+        messages += _messages(turn, Boundary(ask.mark))
+    told = [left_text(ask.left)] if ask.left is not None else []
+    told += [LAST_TURN] if ask.is_last and ask.tools else []
+    if told:  # after the outputs, as the API demands; a block of its own, so that what stands before it stays the same
+        messages[-1]["content"].append({"type": "text", "text": "\n\n".join(told)})
     return messages
 
 
-def _messages(turn: Turn) -> list[Any]:
+def _messages(turn: Turn, data: Boundary) -> list[Any]:
     """The reply unchanged, with its thinking, and the outputs of all its tool calls in one message."""
     outputs = [
         {

@@ -3,12 +3,14 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from secrets import token_hex
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from muster_agent.errors import BadOutput, Refused
 from muster_protocol.messages import Output, Usage
+from muster_protocol.workers.role_card import RoleCard
 
 MAX_TOKENS = 8192  # a worker's answer is a page or two; longer ones are better split into tasks
 MAX_TURNS = 10  # a model that needs more repeats itself
@@ -32,23 +34,21 @@ NOTHING = Usage()
 
 
 @dataclass(frozen=True, slots=True)
-class RoleCard:
-    """What a planner sees of a role."""
-
-    name: str
-    tags: tuple[str, ...]
-    description: str
-
-
-@dataclass(frozen=True, slots=True)
 class PlanBrief:
     """Break a request into tasks for these roles. After a refused draft it has the draft and its mistakes."""
 
     text: str
     roles: tuple[RoleCard, ...]
+    away: tuple[str, ...] = ()  # of these roles no worker is up
     persona: str = ""
+    guidelines: str = ""
     num_tasks: int | None = None
     max_tasks: int | None = None
+    tokens: int | None = None  # the most that the whole request may spend
+    usd: float | None = None
+    max_attempts: int | None = None
+    seconds: float | None = None  # until the deadline
+    today: str = ""
     draft: str = ""
     mistakes: tuple[str, ...] = ()
 
@@ -59,6 +59,7 @@ class WorkBrief:
 
     description: str
     persona: str = ""
+    guidelines: str = ""
     expected_output: str | Mapping[str, Any] | None = None
     context: Mapping[str, Output] = field(default_factory=dict[str, Output])
     inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -80,6 +81,8 @@ class ComposeBrief:
     outputs: Mapping[str, Output]
     instruction: str = ""
     gaps: tuple[str, ...] = ()
+    request: str = ""
+    asked: Mapping[str, str] = field(default_factory=dict[str, str])  # of each output: what was asked, and of whom
 
 
 Brief = PlanBrief | WorkBrief | RefineBrief | ComposeBrief
@@ -132,14 +135,30 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Left:
+    """What an attempt may still use when a model is asked; None: no limit that is known."""
+
+    turns: int
+    tokens: int | None = None
+    seconds: int | None = None
+
+
+def new_mark() -> str:
+    """What nobody can guess who writes a text that becomes data in a prompt."""
+    return token_hex(6)
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
-    """One call of a model."""
+    """One call of a model. `mark` is in the boundaries of its prompt, and stays the same over the turns of a task."""
 
     brief: Brief
     tools: tuple[ToolSpec, ...] = ()
     transcript: tuple[Turn, ...] = ()
     max_tokens: int = MAX_TOKENS
     is_last: bool = False  # whatever tools it calls now, nobody will run them
+    left: Left | None = None
+    mark: str = field(default_factory=new_mark, compare=False)
 
     def after(self, turn: Turn) -> "Ask":
         return replace(self, transcript=(*self.transcript, turn))

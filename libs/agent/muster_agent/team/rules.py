@@ -39,6 +39,15 @@ def folders_are_there(raw: Mapping[Any, Any], folder: Path) -> Iterator[Mistake]
             yield Mistake((key,), f"{str(folder / name)!r} is not a folder; make it, or name one that is there")
 
 
+def workers_are_no_tags(raw: Mapping[Any, Any], _folder: Path) -> Iterator[Mistake]:
+    tags = {tag for _, role in roles_in(raw) for _, tag in texts_in(role.get("tags"))}
+    tags |= {name for _, role in roles_in(raw) if isinstance(name := role.get("name"), str)}
+    for place, name in texts_in(raw.get("workers")):
+        if name in tags:
+            reason = f"{name!r} is a tag of a role too; give the worker another name"
+            yield Mistake(("workers", place), reason)
+
+
 def is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
@@ -46,4 +55,4 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-RULES: tuple[Rule, ...] = (different_names, tools_have_their_folder, folders_are_there)
+RULES: tuple[Rule, ...] = (different_names, tools_have_their_folder, folders_are_there, workers_are_no_tags)

@@ -18,12 +18,14 @@ from pydantic import (
 from pydantic import Tag as Case
 
 from muster_agent.models.choose import check_model_name
-from muster_agent.models.port import MAX_TOKENS, MAX_TURNS, Price, RoleCard
+from muster_agent.models.port import MAX_TOKENS, MAX_TURNS, Price
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
+from muster_protocol.messages.people import PERSON_SECONDS
 from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
 from muster_protocol.plan import Retry
 from muster_protocol.subjects import Tag, TeamName
+from muster_protocol.workers.role_card import RoleCard, line
 
 BUILT_IN_TOOLS = ("calculate", "query_database", "search_corpus", "format_document")
 _IMPORT_PATH = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
@@ -70,6 +72,8 @@ class Limits(Strict):
     task_timeout_seconds: float = Field(default=300, gt=0)
     max_attempts: int = Field(default=3, ge=1, le=10)
     tasks: int = Field(default=2_000, ge=1)  # of a request whose plan grows
+    person_seconds: float = Field(default=PERSON_SECONDS, gt=0)  # for people, beside the deadline
+    pause_for_people: bool = True
     task_tokens: int | None = Field(default=None, ge=1)
     request_lease_seconds: float = Field(default=10, ge=1, le=300)  # applied by provisioning, as is the next
     task_lease_seconds: float = Field(default=30, ge=1, le=3600)
@@ -79,7 +83,9 @@ class SupervisorSpec(Strict):
     """The supervisor of the team."""
 
     persona: str = ""
+    guidelines: str = ""
     model: ModelName = "auto"
+    approve: bool = False  # people approve every plan, unless a request says otherwise
     offline_seconds: float = Field(default=0.0, ge=0)
 
 
@@ -105,6 +111,7 @@ class ModelRole(RoleSpec):
 
     persona: str = ""
     model: ModelName = "auto"
+    other_model: ModelName | None = None  # gets one try at what the first refuses
     tools: tuple[ToolName, ...] = ()
     offline_seconds: float = Field(default=0.0, ge=0)
     max_tokens: int = Field(default=MAX_TOKENS, ge=1)
@@ -115,6 +122,7 @@ class FunctionRole(RoleSpec):
     """A role that is a plain function `handler(task, ctx)`."""
 
     run: str = Field(pattern=_IMPORT_PATH)
+    inputs: dict[str, str] = {}
 
     @field_validator("retry")
     @classmethod
@@ -139,6 +147,7 @@ class Team(Strict):
     team: TeamName
     supervisor: SupervisorSpec = SupervisorSpec()
     roles: tuple[_Role, ...] = Field(min_length=1)
+    workers: tuple[Tag, ...] = ()  # names by which tasks may ask for one worker: provisioned as tags
     examples: tuple[str, ...] = ()
     corpus: Path | None = None
     tables: Path | None = None
@@ -149,12 +158,18 @@ class Team(Strict):
 
     @property
     def tags(self) -> tuple[str, ...]:
+        """All tags that tasks are given out on: those of the roles, and the names of the workers that have one."""
+        return tuple(dict.fromkeys((*self.role_tags, *self.workers)))
+
+    @property
+    def role_tags(self) -> tuple[str, ...]:
         """The tags of all roles, in the order of the file."""
         return tuple(dict.fromkeys(tag for role in self.roles for tag in role.tags))
 
     @property
     def cards(self) -> tuple[RoleCard, ...]:
-        return tuple(RoleCard(role.name, role.tags, role.description) for role in self.roles)
+        """What can be said of each role from the file alone."""
+        return tuple(card_of(role) for role in self.roles)
 
     def retry_of(self, tag: str) -> Retry:
         """What holds for the tasks of a tag: the first role that has it says so, else the team; no function refines."""
@@ -175,3 +190,13 @@ class Team(Strict):
         return tuple(
             role for role in self.roles if needed <= set(role.tags) and (not wanted or not wanted.isdisjoint(role.tags))
         )
+
+
+def card_of(role: Role) -> RoleCard:
+    """What can be said of a role from the file alone."""
+    card = RoleCard(name=role.name, tags=role.tags, description=line(role.description))
+    match role:
+        case FunctionRole():
+            return card.model_copy(update={"is_function": True, "inputs": role.inputs})
+        case ModelRole():
+            return card.model_copy(update={"tools": tuple(tool.rpartition(":")[2] for tool in role.tools)})

@@ -3,6 +3,7 @@
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,14 +34,19 @@ class Passage:
 
 def read_corpus(root: Path) -> tuple[Passage, ...]:
     """All passages under the root, file by file."""
-    home = root.resolve()
     passages: list[Passage] = []
+    for name, path in files_in(root):
+        passages += passages_of(name, path.read_text(encoding="utf-8", errors="replace"))
+    return tuple(passages)
+
+
+def files_in(root: Path) -> Iterator[tuple[str, Path]]:
+    """The files that can be searched, each with its name."""
+    home = root.resolve()
     for path in sorted(home.rglob("*"))[:MAX_FILES]:
         is_text = path.suffix.lower() in SUFFIXES and path.is_file()
         if is_text and path.resolve().is_relative_to(home) and path.stat().st_size <= MAX_FILE_BYTES:
-            text = path.read_text(encoding="utf-8", errors="replace")
-            passages += passages_of(path.relative_to(home).as_posix(), text)
-    return tuple(passages)
+            yield path.relative_to(home).as_posix(), path
 
 
 def passages_of(file: str, text: str) -> list[Passage]:

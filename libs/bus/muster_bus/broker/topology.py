@@ -49,7 +49,7 @@ class Provisioning:
     replicas: int = 1
     lease_seconds: float = 10.0
     ack_wait_seconds: float = 30.0
-    results_age: timedelta = timedelta(days=2)
+    results_age: timedelta = timedelta(days=4)  # twice a day's deadline and a day's wait for people
     max_bytes: int = 1024 * 1024 * 1024
 
 

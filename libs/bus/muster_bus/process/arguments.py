@@ -13,7 +13,8 @@ def add_team_file(parser: argparse.ArgumentParser) -> None:
 
 
 def add_name(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--name", help="of this instance; default: the host's name and four random digits")
+    text = "of this instance; a worker may have one of those under workers in the team file"
+    parser.add_argument("--name", help=f"{text}; default: the host's name and four random digits")
 
 
 def count(text: str) -> int:

@@ -13,7 +13,9 @@ from muster_client.timeline.steps import Step, StepStatus, Timeline, Totals, Wha
 from muster_client.timeline.task_steps import task_steps
 from muster_protocol.conflict import Conflict
 from muster_protocol.fold import Entry, RequestState, TaskPhase
+from muster_protocol.fold.questions import Asked
 from muster_protocol.messages import Answer, AnswerStatus, Extended
+from muster_protocol.questions import decision_as_json
 from muster_protocol.status import Seen, Standing, explain
 
 _ORDER = {what: place for place, what in enumerate(What)}
@@ -92,6 +94,7 @@ def _request_steps(notes: LogNotes, begin: float) -> Iterator[Step]:
     if notes.takes:
         yield _plan(notes)
     yield from (_growth(time, body) for time, body in notes.growths)
+    yield from (_question(asked, notes) for asked in notes.state.questions.values())
     if notes.decided is not None:
         time, body = notes.decided
         yield Step(What.DECISION, time, time, details=body.model_dump())
@@ -158,6 +161,18 @@ def _growth(time: float, body: Extended) -> Step:
         usd=usage.usd,
         details=details,
     )
+
+
+def _question(asked: Asked, notes: LogNotes) -> Step:
+    """A wait for a person: to the decision, or to the answer if that came first."""
+    question, end = asked.question, asked.ended_at if asked.decision is not None else notes.answered_at
+    status = StepStatus.OPEN if end is None else StepStatus.CANCELLED if asked.decision is None else StepStatus.DONE
+    details = {"text": question.text, "choices": list(question.choices), "until": question.until}
+    if asked.decision is not None:
+        details |= {"decision": decision_as_json(asked.decision)}
+    end = None if end is None else max(asked.asked_at, end)
+    task, attempt = question.task_id or "", question.attempt or 0
+    return Step(What.QUESTION, asked.asked_at, end, status, task=task, attempt=attempt, details=details)
 
 
 def _answer(notes: LogNotes) -> Step | None:

@@ -12,6 +12,7 @@ from muster_protocol.messages import (
     Dispatched,
     Extended,
     PlanRecorded,
+    Question,
     Reserved,
     Result,
     Revision,
@@ -51,6 +52,7 @@ class Before(NamedTuple):
     is_answered: bool
     is_awaiting_retry: bool
     growing: int
+    is_held: bool
 
 
 @dataclass(slots=True)
@@ -111,7 +113,8 @@ class LogNotes:
             return
         is_awaiting = isinstance(body, Revision) and body.task_id in state.awaiting_retry
         growing = len(state.growing)
-        before = Before(state.owner, state.usage, state.uncounted, state.answer is not None, is_awaiting, growing)
+        is_answered, is_held = state.answer is not None, state.is_held
+        before = Before(state.owner, state.usage, state.uncounted, is_answered, is_awaiting, growing, is_held)
         apply(state, entry)
         self.first_time = entry.time if self.first_time is None else min(self.first_time, entry.time)
         self.last_time = max(self.last_time, entry.time)
@@ -132,8 +135,8 @@ class LogNotes:
                 self._result(entry, body, before)
             case Revision():
                 self._revised(entry.time, body, before)
-            case Decision():
-                self.decided = (entry.time, body) if self.state.cancelled is body else self.decided
+            case Question() | Decision():
+                self._of_people(entry.time, body, before)
             case Extended():
                 self._extended(entry.time, body, before)
             case Answer():
@@ -148,10 +151,21 @@ class LogNotes:
         elif self.state.term == entry.sequence:
             self.takes.append(Take(entry.time, body, owner))
 
+    def _of_people(self, time: float, body: Question | Decision, before: Before) -> None:
+        if isinstance(body, Question):
+            return  # the state has it, with its times
+        self.decided = (time, body) if self.state.cancelled is body else self.decided
+        if before.is_held and not self.state.is_held:
+            self._approved(time)
+
     def _planned(self, time: float, body: PlanRecorded) -> None:
         if self.state.plan_entry is not body:
             return
         self.planned_at = time
+        self._approved(time)
+
+    def _approved(self, time: float) -> None:
+        """These are the tasks, until somebody replaces a plan that waits for approval."""
         self.tasks = {task_id: TaskNotes() for task_id in self.state.tasks}
         for task_id in self.state.ready:
             self.tasks[task_id].ready_at = time

@@ -203,7 +203,7 @@ def _tool_steps(step: Step, run: Run) -> Iterator[Step]:
         return
     for time, used in run.tools:
         seconds = _number(used.seconds)
-        yield _tool_step(step, time - seconds, seconds, {"tool": used.tool, "error": used.error})
+        yield _tool_step(step, time - seconds, seconds, used.model_dump(include={"tool", "error", "error_class"}))
 
 
 def _tool_step(step: Step, begin: float, seconds: float, call: dict[str, Any]) -> Step:
@@ -223,6 +223,7 @@ def _tool_step(step: Step, begin: float, seconds: float, call: dict[str, Any]) -
         worker=step.worker,
         role=step.role,
         error="" if error is None else str(error),
+        error_class="" if error is None else str(call.get("error_class") or ""),
         details={"tool": str(call.get("tool", "")), **content},
     )
 

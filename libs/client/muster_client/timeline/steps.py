@@ -25,6 +25,7 @@ class What(StrEnum):
     HAND_BACK = "hand_back"  # until somebody else has it
     TAKE_OVER = "take_over"
     CONFLICT = "conflict"
+    QUESTION = "question"  # from when a person is asked to the decision that counts
     DECISION = "decision"
     ANSWER = "answer"
 

@@ -1,5 +1,6 @@
 """The fold: a request's log, entry by entry, into its state."""
 
+from muster_protocol.fold.budget import Left, left_of
 from muster_protocol.fold.counting import is_counted, is_stopped, settled_by
 from muster_protocol.fold.gathering import context_of
 from muster_protocol.fold.growth import fault_of, is_complete, pending_growth
@@ -11,6 +12,7 @@ __all__ = [
     "FINAL",
     "Attempt",
     "Entry",
+    "Left",
     "RequestState",
     "TaskPhase",
     "TaskState",
@@ -22,6 +24,7 @@ __all__ = [
     "is_complete",
     "is_counted",
     "is_stopped",
+    "left_of",
     "next_timer",
     "pending_growth",
     "settled_by",

@@ -1,11 +1,13 @@
 """What a result means for its attempt and its task; `counting.py` says which one counts."""
 
+from dataclasses import dataclass
+
 from muster_protocol.fold.counting import is_counted
 from muster_protocol.fold.moves import Cause, move, revive_dependents
 from muster_protocol.fold.state import MAX_SUPERSEDED, Attempt, Entry, RequestState, Superseded, TaskPhase, TaskState
 from muster_protocol.headers import is_owner
 from muster_protocol.messages import Result
-from muster_protocol.retry import is_retried
+from muster_protocol.retry import POLICIES, is_retried
 from muster_protocol.status_words import ResultStatus
 
 
@@ -31,7 +33,31 @@ def take_result(state: RequestState, entry: Entry, body: Result) -> None:
         move(state, task, Cause.SUCCEEDED)
         return
     task.reason = body.error.message if body.error else body.status.value
-    move(state, task, Cause.FAILED_FOR_NOW if is_retried(body, task.max_attempts) else Cause.FAILED_FOR_GOOD)
+    is_again = is_retried(body, task.max_attempts, has_elsewhere=elsewhere(state, task) is not None)
+    move(state, task, Cause.FAILED_FOR_NOW if is_again else Cause.FAILED_FOR_GOOD)
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Where what was refused gets its one other try: at another role, or at the role's other model."""
+
+    model: str | None = None
+
+
+def elsewhere(state: RequestState, task: TaskState) -> Elsewhere | None:
+    """Where a task that was refused can be tried once more; None: it was refused before, or there is nobody else."""
+    if sum(is_refusal(attempt.result) for attempt in task.attempts) != 1:
+        return None
+    if set(task.spec.roles) - set(task.tried):
+        return Elsewhere()
+    assert state.plan_entry is not None
+    model = state.plan_entry.other_models.get(task.tag)
+    return None if model is None else Elsewhere(model)
+
+
+def is_refusal(result: Result | None) -> bool:
+    """Whether an attempt was declined by whoever was to do it."""
+    return result is not None and result.error is not None and POLICIES[result.error.error_class].elsewhere
 
 
 def _close(state: RequestState, attempt: Attempt, task_id: str) -> None:

@@ -12,13 +12,17 @@ their cost.
 ENTRIES: what an entry that counts does to the request.
   taken       begins a term, or ends it (handed back); the first one says whose body counts, and the deadline runs
               from the first copy of it that any of them names
-  plan        the first valid one is the plan; its tasks without dependencies become ready
-  reserved    begins attempts, each once: of a task that may be dispatched, with the next number
+  plan        the first valid one is the plan; its tasks without dependencies become ready, once it is approved if it
+              has to be
+  reserved    begins attempts, each once: of a task that may be dispatched, with the next number; or sets aside what
+              the owner's calls of a model may cost, until they are settled (budget.py)
   dispatched  notes where the messages of attempts are stored
   result      the first of an attempt counts, and a worker's first success of the task whichever attempt it is of
               (counting.py); any other adds its cost alone, and so does that of a worker that was stopped (cancelled)
   revision    the first for the next attempt of a task that awaits its retry
-  decision    what a person said; a cancel ends the request
+  question    the first with an id opens it; while one is open the deadline moves (people.py)
+  decision    what a person said: a cancel ends the request, the first reply to a question counts, or its default;
+              a plan that waits for approval is carried out, replaced or given up
   extended    the first of a cause says what it came to: new tasks, none, or why not (growth.py)
   answer      the first one counts and ends the log
 
@@ -36,8 +40,10 @@ import heapq
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from muster_protocol.fold.budget import UNLIMITED, left_of, set_aside, settle
 from muster_protocol.fold.growth import extend
 from muster_protocol.fold.moves import Cause, move
+from muster_protocol.fold.people import ask, decide
 from muster_protocol.fold.plans import plan
 from muster_protocol.fold.results import take_result
 from muster_protocol.fold.state import Attempt, Entry, RequestState
@@ -50,10 +56,13 @@ from muster_protocol.messages import (
     Extended,
     LogBody,
     PlanRecorded,
+    Question,
     Reserved,
     Result,
     Revision,
     Taken,
+    Usage,
+    refining,
 )
 
 
@@ -78,25 +87,33 @@ def apply(state: RequestState, entry: Entry) -> None:
 
 
 def _reserved(state: RequestState, entry: Entry, body: Reserved) -> None:
+    if body.purpose:
+        set_aside(state, body)
     for reservation in body.attempts:
         task = state.tasks.get(reservation.task_id)
-        if task is None or reservation.attempt != len(task.attempts) + 1 or not move(state, task, Cause.RESERVED):
+        if task is None or reservation.attempt != len(task.attempts) + 1:
+            continue
+        left, tokens, usd = left_of(state), reservation.tokens, reservation.usd
+        if left is not UNLIMITED:
+            tokens, usd = left.grant(tokens, usd)
+        if left.is_used_up or not move(state, task, Cause.RESERVED):
             continue
         attempt = Attempt(
             reservation.attempt,
             entry.time,
             entry.sequence,
             reservation.timeout_seconds,
-            reservation.tokens,
-            reservation.usd,
+            tokens,
+            usd,
             reservation.role,
             reservation.why,
+            reservation.model,
         )
         task.attempts.append(attempt)
         state.dispatch_unconfirmed[reservation.task_id] = None
         state.in_flight += 1
-        state.tokens_set_aside += reservation.tokens or 0
-        state.usd_set_aside += reservation.usd or 0.0
+        state.tokens_set_aside += tokens or 0
+        state.usd_set_aside += usd or 0.0
         heapq.heappush(state.timers, (attempt.expiry, reservation.task_id, attempt.number))
 
 
@@ -109,18 +126,15 @@ def _dispatched(state: RequestState, _: Entry, body: Dispatched) -> None:
 
 
 def _revision(state: RequestState, _: Entry, body: Revision) -> None:
+    was_set_aside = settle(state, refining(body.task_id, body.attempt))
     task = state.tasks.get(body.task_id)
     if task is None or body.attempt != len(task.attempts) + 1 or not move(state, task, Cause.REVISED):
+        state.usage += body.usage if was_set_aside else Usage()  # it comes too late, but its model was paid
         return
     state.usage += body.usage
     task.description = body.description
     task.not_before = body.not_before
     heapq.heappush(state.timers, (body.not_before, body.task_id, body.attempt))
-
-
-def _decision(state: RequestState, _: Entry, body: Decision) -> None:
-    state.controls_seen = max(state.controls_seen, body.control_sequence)
-    state.cancelled = state.cancelled or body
 
 
 def _answer(state: RequestState, entry: Entry, body: Answer) -> None:
@@ -134,7 +148,8 @@ ENTRIES: dict[type[LogBody], Callable[[RequestState, Entry, Any], None]] = {  # 
     Dispatched: _dispatched,
     Result: take_result,
     Revision: _revision,
-    Decision: _decision,
+    Question: ask,
+    Decision: decide,
     Extended: extend,
     Answer: _answer,
 }

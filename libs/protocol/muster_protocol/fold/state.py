@@ -8,6 +8,7 @@ from typing import NamedTuple, Self, TypedDict
 from pydantic import TypeAdapter
 
 from muster_protocol.attempt_id import AttemptId
+from muster_protocol.fold.questions import Asked
 from muster_protocol.messages import (
     Answer,
     Decision,
@@ -89,6 +90,7 @@ class Attempt:
     usd: float | None
     role: str | None = None  # that was chosen of several; None: whoever has the task's tag
     why: str | None = None
+    model: str | None = None  # another than the one that refused
     task_sequence: int | None = None  # where its message is stored, once that is noted
     result: Result | None = None  # the one that counts
 
@@ -100,6 +102,13 @@ class Attempt:
     def expiry(self) -> float:
         """When its owner gives it up."""
         return self.deadline + EXPIRY_GRACE_SECONDS
+
+
+class SetAside(NamedTuple):
+    """What the owner's calls of a model for one purpose may cost; None where the request has no limit."""
+
+    tokens: int | None
+    usd: float | None
 
 
 class Superseded(NamedTuple):
@@ -157,8 +166,13 @@ class TaskState:
 
     @property
     def tag(self) -> str:
-        """Where its newest attempt was given out."""
+        """The tag of its newest attempt: that of the role that was chosen, or its own."""
         return (self.attempts[-1].role if self.attempts else None) or self.spec.tag or ""
+
+    @property
+    def queue(self) -> str:
+        """The tag on which its newest attempt was given out: that of its worker, if it names one."""
+        return self.spec.worker or self.tag
 
     @property
     def tried(self) -> tuple[str, ...]:
@@ -201,8 +215,10 @@ class RequestState:
     request_hash: str = ""
     request_sequence: int = 0  # of the message that is the lease
     stored_at: float = 0.0  # the first copy of the request that is known; 0: not known
-    deadline: float | None = None
+    base_deadline: float | None = None  # without what waiting for people adds
+    paused_seconds: float = 0.0  # what it adds
     plan_entry: PlanRecorded | None = None
+    is_held: bool = False  # the plan waits for approval
     tasks: dict[str, TaskState] = field(default_factory=dict[str, TaskState])
     growing: dict[str, str] = field(default_factory=dict[str, str])  # causes of growth, each with its task
     ready: OrderedDict[str, None] = field(default_factory=OrderedDict[str, None])  # a set that knows its first
@@ -215,12 +231,27 @@ class RequestState:
     open_tasks: int = 0
     tokens_set_aside: int = 0
     usd_set_aside: float = 0.0
+    purposes: dict[str, SetAside] = field(default_factory=dict[str, SetAside])  # of the owner's own model calls
     usage: Usage = field(default_factory=Usage)
     cancelled: Decision | None = None
     controls_seen: int = 0
+    questions: dict[str, Asked] = field(default_factory=dict[str, Asked])
+    open_questions: dict[str, None] = field(default_factory=dict[str, None])
+    refused_replies: int = 0
+    refusals: tuple[Decision, ...] = ()  # the last few
+    notes: tuple[Decision, ...] = ()  # of people, the last few
     answer: Answer | None = None
     answered_at: float = 0.0
     uncounted: int = 0  # results that came second, or of workers that were stopped
+
+    @property
+    def deadline(self) -> float | None:
+        """The time of the request, its seconds, and those in which it waited for people.
+
+        A question that is open counts as if it were open up to its limit, so a deadline never passes before a reply
+        may come; the reply moves it back.
+        """
+        return None if self.base_deadline is None else self.base_deadline + self.paused_seconds
 
     @property
     def plan(self) -> Plan | None:

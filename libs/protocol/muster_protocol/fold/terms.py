@@ -1,5 +1,6 @@
 """What a `taken` means: who owns the request, which message is its lease, which body counts, when the deadline is."""
 
+from muster_protocol.fold.budget import charge_all
 from muster_protocol.fold.state import Entry, RequestState
 from muster_protocol.messages import Taken
 
@@ -28,8 +29,9 @@ def take(state: RequestState, entry: Entry, body: Taken) -> None:
     state.request_sequence = body.request_sequence
     state.delivery = body.delivery
     state.team = body.team
-    if state.deadline is None:
-        state.deadline, state.stored_at = body.deadline, body.stored_at
+    if state.base_deadline is None:
+        state.base_deadline, state.stored_at = body.deadline, body.stored_at
+    charge_all(state)
     _see_copy(state, body)
 
 
@@ -42,6 +44,6 @@ def note_progress(state: RequestState, delivery: int) -> None:
 def _see_copy(state: RequestState, body: Taken) -> None:
     """The deadline runs from the first copy of the request, whichever was taken first."""
     is_earlier = body.request_hash == state.request_hash and 0 < body.stored_at < state.stored_at
-    if is_earlier and state.deadline is not None:
-        state.deadline -= state.stored_at - body.stored_at
+    if is_earlier and state.base_deadline is not None:
+        state.base_deadline -= state.stored_at - body.stored_at
         state.stored_at = body.stored_at

@@ -2,28 +2,52 @@
 
 from muster_protocol.messages.answer import Answer, TaskOutcome
 from muster_protocol.messages.base import MOST, Message, Output, Usage, invalid
-from muster_protocol.messages.control import Abort, Cancel, Check
+from muster_protocol.messages.control import Abort, Cancel, Check, Note, Reply
 from muster_protocol.messages.errors import ErrorReport
 from muster_protocol.messages.events import ConflictFound, HandedBack, Progress, Refused, Started, ToolUsed
 from muster_protocol.messages.growth import Extended, GrowthLimits
-from muster_protocol.messages.log import Dispatch, Dispatched, PlanRecorded, Reservation, Reserved, Revision, Taken
-from muster_protocol.messages.people import Decision
+from muster_protocol.messages.log import (
+    COMPOSE,
+    PLAN,
+    Dispatch,
+    Dispatched,
+    PlanRecorded,
+    Reservation,
+    Reserved,
+    Revision,
+    Taken,
+    refining,
+    reviewing,
+)
+from muster_protocol.messages.people import Decision, Question
 from muster_protocol.messages.request import Budget, Request
 from muster_protocol.messages.result import Failure, Result
 from muster_protocol.messages.task import Task
 from muster_protocol.status_words import AnswerStatus, ResultStatus
 
-LogBody = Taken | PlanRecorded | Reserved | Dispatched | Revision | Decision | Result | Extended | Answer
+LogBody = Taken | PlanRecorded | Question | Reserved | Dispatched | Revision | Decision | Result | Extended | Answer
 Event = Started | HandedBack | Refused | Progress | ToolUsed | ConflictFound
-Control = Cancel | Abort | Check
+Control = Cancel | Reply | Note | Abort | Check
 
 LOG_KINDS: dict[str, type[LogBody]] = {
-    cls.kind: cls for cls in (Taken, PlanRecorded, Reserved, Dispatched, Revision, Decision, Result, Extended, Answer)
+    cls.kind: cls
+    for cls in (
+        Taken,
+        PlanRecorded,
+        Question,
+        Reserved,
+        Dispatched,
+        Revision,
+        Decision,
+        Result,
+        Extended,
+        Answer,
+    )
 }
 EVENT_KINDS: dict[str, type[Event]] = {
     cls.kind: cls for cls in (Started, HandedBack, Refused, Progress, ToolUsed, ConflictFound)
 }
-CONTROL_KINDS: dict[str, type[Control]] = {cls.kind: cls for cls in (Cancel, Abort, Check)}
+CONTROL_KINDS: dict[str, type[Control]] = {cls.kind: cls for cls in (Cancel, Reply, Note, Abort, Check)}
 MESSAGES: tuple[type[Message], ...] = (
     Request,
     Task,
@@ -34,11 +58,13 @@ MESSAGES: tuple[type[Message], ...] = (
 )
 
 __all__ = [
+    "COMPOSE",
     "CONTROL_KINDS",
     "EVENT_KINDS",
     "LOG_KINDS",
     "MESSAGES",
     "MOST",
+    "PLAN",
     "Abort",
     "Answer",
     "AnswerStatus",
@@ -58,10 +84,13 @@ __all__ = [
     "HandedBack",
     "LogBody",
     "Message",
+    "Note",
     "Output",
     "PlanRecorded",
     "Progress",
+    "Question",
     "Refused",
+    "Reply",
     "Request",
     "Reservation",
     "Reserved",
@@ -75,4 +104,6 @@ __all__ = [
     "ToolUsed",
     "Usage",
     "invalid",
+    "refining",
+    "reviewing",
 ]

@@ -2,10 +2,14 @@
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from muster_protocol import subjects
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import SideId
-from muster_protocol.messages.base import Message
+from muster_protocol.messages.base import Message, Output
+from muster_protocol.messages.people import QuestionId
+from muster_protocol.plan import Plan
 from muster_protocol.sender import Origin
 from muster_protocol.subjects import RequestId, TaskId
 
@@ -29,6 +33,37 @@ class Cancel(ControlMessage):
     free_text: ClassVar[tuple[str, ...]] = ("reason",)
 
     reason: str = ""
+
+
+class Reply(ControlMessage):
+    """Somebody replies to a question: with one of its choices, or with a value where it has none."""
+
+    kind: ClassVar[str] = "reply"
+    free_text: ClassVar[tuple[str, ...]] = (
+        "reason",
+        "value",
+        "plan.goal",
+        "plan.tasks.description",
+        "plan.tasks.expected_output",
+        "plan.final_instruction",
+        "plan.tasks.inputs",
+        "plan.tasks.label",
+    )
+
+    question: QuestionId
+    choice: str = ""
+    value: Output = None
+    plan: Plan | None = None  # with `edit`: the one that is to be carried out
+    reason: str = ""
+
+
+class Note(ControlMessage):
+    """Somebody says something about a request that goes on."""
+
+    kind: ClassVar[str] = "note"
+    free_text: ClassVar[tuple[str, ...]] = ("text",)
+
+    text: str = Field(min_length=1)
 
 
 class Abort(ControlMessage):

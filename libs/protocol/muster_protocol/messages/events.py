@@ -104,6 +104,7 @@ class ToolUsed(AttemptEvent):
     tool: str
     seconds: float
     error: str | None = None
+    error_class: str | None = None  # such as `network`
 
 
 class ConflictFound(AttemptEvent):

@@ -9,10 +9,11 @@ from muster_protocol import headers as h
 from muster_protocol.messages.base import Usage
 from muster_protocol.messages.entry import LogEntry
 from muster_protocol.messages.growth import GrowthLimits
+from muster_protocol.messages.people import PERSON_SECONDS
 from muster_protocol.messages.request import Budget
 from muster_protocol.plan import Frozen, Plan, Retry
 from muster_protocol.sender import Origin
-from muster_protocol.subjects import Tag, TaskId, TeamName
+from muster_protocol.subjects import Purpose, Tag, TaskId, TeamName
 
 
 class Taken(LogEntry):
@@ -66,9 +67,12 @@ class PlanRecorded(LogEntry):
     in_flight: int = Field(ge=1)
     max_attempts: int = Field(default=3, ge=1)  # three failed attempts end a task that says nothing else
     retry: dict[Tag, Retry] = Field(default_factory=dict[Tag, Retry])  # what holds for the tasks of a tag
+    other_models: dict[Tag, str] = Field(default_factory=dict[Tag, str])  # for what a role's own model refuses
     timeout_seconds: float = Field(default=300.0, gt=0)
     budget: Budget = Budget()
     growth: GrowthLimits = GrowthLimits()
+    approve: bool = False  # a person has to approve it before anything is dispatched
+    person_seconds: float = Field(default=PERSON_SECONDS, ge=0)  # waiting for people adds so much; 0: the clock runs
     planner: str = ""
     warnings: tuple[str, ...] = ()
     same_work: tuple[tuple[TaskId, ...], ...] = ()  # groups of tasks that say the same
@@ -89,18 +93,36 @@ class Reservation(Frozen):
     usd: float | None = None
     role: Tag | None = None  # that was chosen of several; None: the task's own tag
     why: str | None = None
+    model: str | None = None  # another than the task's or the role's own, which refused
+
+
+PLAN, COMPOSE = "plan", "compose"  # purposes of the owner's own calls of a model
+
+
+def refining(task_id: str, attempt: int) -> str:
+    """The purpose of describing the next attempt of a task anew."""
+    return f"refine:{task_id}.{attempt}"
+
+
+def reviewing(number: int) -> str:
+    """The purpose of a look at the results after a round."""
+    return f"review:{number}"
 
 
 class Reserved(LogEntry):
-    """These attempts are about to be dispatched."""
+    """These attempts are about to be dispatched, or a model is about to be called for a purpose of the owner's."""
 
     kind: ClassVar[str] = "reserved"
     free_text: ClassVar[tuple[str, ...]] = ("attempts.why",)
 
     attempts: tuple[Reservation, ...]
+    purpose: Purpose = ""  # plan, refine:<task>.<attempt>, review:<n>, compose
+    tokens: int | None = Field(default=None, ge=0)  # the most that all calls for the purpose may cost under this term
+    usd: float | None = Field(default=None, ge=0)
 
     def id_for(self, origin: Origin) -> str:
-        return f"{origin.request_id}.{self.kind}.{origin.term}{_first_of(self.attempts)}"
+        what = f".{self.purpose}.{self.tokens}.{self.usd}" if self.purpose else _first_of(self.attempts)
+        return f"{origin.request_id}.{self.kind}.{origin.term}{what}"
 
 
 class Dispatch(Frozen):

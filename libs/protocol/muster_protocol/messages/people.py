@@ -1,21 +1,90 @@
-"""On `results.<request_id>`: what people said, in the log."""
+"""On `results.<request_id>`: what people are asked and what they said, in the log."""
 
-from typing import ClassVar, Literal
+import hashlib
+from typing import Annotated, ClassVar, Literal
 
+from pydantic import StringConstraints
+
+from muster_protocol import headers as h
+from muster_protocol.messages.base import Output
 from muster_protocol.messages.entry import LogEntry
+from muster_protocol.plan import Plan
 from muster_protocol.sender import Origin
+from muster_protocol.subjects import TaskId
+
+APPROVAL = "plan"  # the cause of the question whether a plan is carried out
+APPROVE, EDIT, REJECT = "approve", "edit", "reject"
+QuestionId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+ANYBODY = "anybody who may write on control"
+PERSON_SECONDS = 24 * 3600.0  # what waiting for people adds to a deadline at most, where nobody says another number
+
+
+class Question(LogEntry):
+    """Somebody is to reply. The first one with an id counts; the id is the hash of its cause."""
+
+    kind: ClassVar[str] = "question"
+    free_text: ClassVar[tuple[str, ...]] = ("text",)
+
+    id: QuestionId
+    cause: str
+    text: str
+    choices: tuple[str, ...] = ()  # none: any value is a reply
+    task_id: TaskId | None = None
+    attempt: int | None = None
+    who: str = ANYBODY
+    until: float
+    otherwise: str = ""  # the choice that counts if nobody has replied by then
+
+    def id_for(self, origin: Origin) -> str:
+        return f"{origin.request_id}.{self.kind}.{origin.term}.{self.id}"
+
+    def summary_headers(self) -> dict[str, str]:
+        return {h.QUESTION: self.id, **({h.APPROVAL: "1"} if self.cause == APPROVAL else {})}
 
 
 class Decision(LogEntry):
-    """What somebody said on `control`, copied into the log before it is acted upon."""
+    """What somebody said on `control`, copied into the log before it is acted upon.
+
+    `refused` is a reply that is none, with the reason: the question stays open. `default` is nobody's: what a question
+    says for the case that nobody replies in time.
+    """
 
     kind: ClassVar[str] = "decision"
-    free_text: ClassVar[tuple[str, ...]] = ("reason",)
+    free_text: ClassVar[tuple[str, ...]] = (
+        "reason",
+        "value",
+        "plan.goal",
+        "plan.tasks.description",
+        "plan.tasks.expected_output",
+        "plan.final_instruction",
+        "plan.tasks.inputs",
+        "plan.tasks.label",
+        "warnings",
+    )
 
-    decision: Literal["cancel"]
-    control_sequence: int
+    decision: Literal["cancel", "reply", "refused", "default", "note"]
+    control_sequence: int  # 0: nobody said it
     by: str
-    reason: str = ""
+    reason: str = ""  # of a note its text
+    said_at: float = 0.0  # when the broker stored what was said; 0: not known
+    question: QuestionId | Literal[""] = ""
+    choice: str = ""
+    value: Output = None
+    plan: Plan | None = None  # that is carried out instead, routed
+    warnings: tuple[str, ...] = ()  # about that plan
 
     def id_for(self, origin: Origin) -> str:
-        return f"{origin.request_id}.{self.kind}.{origin.term}.{self.control_sequence}"
+        of = f".{self.question}" if self.control_sequence == 0 else ""
+        return f"{origin.request_id}.{self.kind}.{origin.term}.{self.control_sequence}{of}"
+
+    def summary_headers(self) -> dict[str, str]:
+        """Which decision it is, if no cancel; of a reply that counts the question, and `rejected` if it says no."""
+        headers = {} if self.decision == "cancel" else {h.DECISION: self.decision}
+        if self.decision in ("reply", "default"):
+            headers |= {h.QUESTION: self.question, **({h.REJECTED: "1"} if self.choice == REJECT else {})}
+        return headers
+
+
+def question_id(request_id: str, cause: str) -> str:
+    """The same for everybody who asks the same."""
+    return hashlib.sha256(f"{request_id}\n{cause}".encode()).hexdigest()[:16]

@@ -35,7 +35,8 @@ class Request(Message):
     deadline_seconds: float | None = Field(default=None, gt=0)
     in_flight: int | None = Field(default=None, ge=1)
     budget: Budget = Budget()
-    approve: bool = False
+    approve: bool | None = None  # a person has to approve the plan; absent: what the team says
+    pause_for_people: bool | None = None  # the clock stands still while a person is waited for; absent: the same
     num_tasks: int | None = Field(default=None, ge=1)
     answer_schema: dict[str, Any] | None = None
     conversation: str | None = None

@@ -21,6 +21,7 @@ class Task(Message):
     task_id: TaskId
     attempt: int = Field(ge=1)
     tag: Tag
+    worker: Tag | None = None  # the one that is to do it; None: any that has the tag
     team: TeamName
     description: str
     inputs: dict[str, Any] = Field(default_factory=dict[str, Any])
@@ -39,7 +40,7 @@ class Task(Message):
         return AttemptId(self.request_id, self.task_id, self.attempt)
 
     def subject_for(self, origin: Origin) -> str:
-        return subjects.tasks(self.tag)
+        return subjects.tasks(self.worker or self.tag)
 
     @property
     def message_id(self) -> str:

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from muster_protocol.plan import Frozen
+from muster_protocol.workers.role_card import RoleCard
 
 BEAT_SECONDS = 5.0  # between two renewals of a card
 SILENT_SECONDS = 8.0  # without one: a beat did not come, and a busy machine has had three seconds more
@@ -16,4 +17,5 @@ class WorkerCard(Frozen):
     tags: tuple[str, ...] = ()
     slots: int = 0
     busy: int = 0
+    roles: tuple[RoleCard, ...] = ()  # what those who plan may know of its roles
     renewed_at: float = Field(default=0.0, exclude=True)  # broker time; known to the bucket, never written

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 
 from muster_bus.process.version import version
-from muster_coordinator.api import conflicts, events, probes, problems, requests, watching
+from muster_coordinator.api import conflicts, events, probes, problems, replies, requests, watching
 from muster_coordinator.api.redaction import Redaction
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ INDEX = {
         "GET /v1/requests/{id}/events",
         "GET /v1/requests/{id}/answer?wait=SECONDS",
         "POST /v1/requests/{id}/cancel",
+        "POST /v1/requests/{id}/reply",
         "GET /v1/workers",
         "GET /v1/conflicts?request=&task=&kind=&worker=&limit=&after=",
         "GET /v1/errors",
@@ -43,7 +44,7 @@ def make_app(coordinator: "Coordinator") -> FastAPI:
     async def index() -> dict[str, Any]:
         return INDEX
 
-    for module in (probes, requests, events, watching, conflicts):
+    for module in (probes, requests, replies, events, watching, conflicts):
         app.include_router(module.routes(coordinator))
     return app
 

@@ -9,8 +9,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
+from muster_client import NotAsked, Settled
 from muster_client.queue import check_known
 from muster_protocol.errors import Invalid, MusterError, Retryable
+from muster_protocol.questions import decision_as_json
 from muster_protocol.subjects import as_id
 
 if TYPE_CHECKING:
@@ -62,13 +64,19 @@ async def _on_http_error(_: HttpRequest, error: Exception) -> Response:
 
 
 async def _on_muster_error(_: HttpRequest, error: Exception) -> Response:
+    if isinstance(error, Settled):
+        return _problem(409, str(error), decision=decision_as_json(error.decision))
+    if isinstance(error, NotAsked):
+        return _problem(404, error.reason, field=error.where)
     if isinstance(error, Invalid):
         return _problem(422, error.reason, field=error.where)
     return _problem(503 if isinstance(error, Retryable) else 500, str(error))
 
 
-def _problem(status: int, detail: str, field: str = "") -> JSONResponse:
+def _problem(status: int, detail: str, field: str = "", decision: dict[str, Any] | None = None) -> JSONResponse:
     content: dict[str, Any] = {"type": "about:blank", "status": status, "detail": detail}
+    if decision is not None:
+        content["decision"] = decision
     if field:
         content["field"] = field
     headers = {"Retry-After": str(RETRY_SECONDS)} if status == 503 else None

@@ -4,11 +4,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from muster_bus.broker.queues import subjects_of
 from muster_bus.buckets.conflicts import count_conflicts
 from muster_bus.buckets.workers import live_workers
 from muster_coordinator.queries import errors, listed
 from muster_protocol.sender import worker_name
 from muster_protocol.status_words import RequestStatus
+from muster_protocol.subjects import ALL_TASKS, last_token
 
 if TYPE_CHECKING:
     from muster_coordinator.coordinator import Coordinator
@@ -31,7 +33,8 @@ def routes(coordinator: "Coordinator") -> APIRouter:
     @router.get("/v1/workers")
     async def listed_workers() -> dict[str, Any]:
         cards = await live_workers(coordinator.bus)
-        return {"workers": [{**card.model_dump(mode="json"), "name": worker_name(card.name)} for card in cards]}
+        rows = [card.model_dump(mode="json", exclude={"roles"}) for card in cards]
+        return {"workers": [{**row, "name": worker_name(card.name)} for row, card in zip(rows, cards, strict=True)]}
 
     @router.get("/v1/errors")
     async def listed_errors(limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> dict[str, Any]:
@@ -39,9 +42,12 @@ def routes(coordinator: "Coordinator") -> APIRouter:
 
     @router.get("/v1/overview")
     async def overview() -> dict[str, Any]:
+        workers, waiting = await live_workers(coordinator.bus), await subjects_of(coordinator.bus, ALL_TASKS)
+        served = {tag for card in workers for tag in card.tags}
         return {
             "requests": observer.overview.counts(),
-            "workers": len(await live_workers(coordinator.bus)),
+            "workers": len(workers),
+            "unserved_tags": sorted({last_token(subject) for subject in waiting} - served),
             "conflicts": await count_conflicts(coordinator.bus),
             "errors": len(await errors(coordinator.bus, 1000)),
         }

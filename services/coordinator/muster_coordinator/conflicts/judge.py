@@ -184,14 +184,14 @@ def _started_twice(one: Side, other: Side) -> bool:
 
 def _is_after_success(record: Conflict, side: Side) -> bool:
     success = record.succeeded
-    if success is None or record.succeeded_at is None or not _has_started(side):
+    if success is None or record.succeeded_at is None:
         return False
     is_own = side.worker == success.worker and side.task_sequence == success.task_sequence
     return not is_own and not _is_same(side.id, success) and (side.started_at or 0.0) > record.succeeded_at
 
 
 def _is_after_answer(record: Conflict, side: Side) -> bool:
-    if record.answered_at is None or not _has_started(side):
+    if record.answered_at is None:
         return False
     late = (side.started_at or 0.0) - record.answered_at
     has_rival = any(_are_rivals(side, other) for other in record.sides if other.id != side.id)

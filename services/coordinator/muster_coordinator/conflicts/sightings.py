@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from muster_bus.tracing.context import TRACEPARENT, is_sampled, parsed
 from muster_coordinator.conflicts.trails import Sighting, What
-from muster_coordinator.overview import number, real
+from muster_coordinator.header_numbers import number, real
 from muster_protocol import headers as h
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.messages import Dispatched, ResultStatus

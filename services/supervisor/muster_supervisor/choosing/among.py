@@ -1,6 +1,7 @@
 """Gives each attempt that several roles could do to one of them, by what is known of these roles now."""
 
 from muster_agent.team.schema import FunctionRole, Team
+from muster_protocol.fold.results import elsewhere, is_refusal
 from muster_protocol.messages import Reservation
 from muster_supervisor.choosing.choose import choose
 from muster_supervisor.decide import within_request
@@ -10,6 +11,11 @@ from muster_supervisor.owner import Owner
 def with_role(owner: Owner, reservation: Reservation) -> Reservation:
     """The reservation with the role that was chosen; as it is where nothing is to be chosen."""
     task = owner.state.tasks[reservation.task_id]
+    if task.attempts and is_refusal(task.attempts[-1].result):
+        other = elsewhere(owner.state, task)
+        if other is not None and other.model is not None:
+            why = f"another model, since {task.attempts[-1].role or task.tag} refused"
+            return reservation.model_copy(update={"role": task.attempts[-1].role, "model": other.model, "why": why})
     if not task.spec.roles:
         return reservation
     attempt = owner.state.attempt_id(reservation.task_id, reservation.attempt)

@@ -4,11 +4,14 @@ from dataclasses import replace
 
 from muster_agent.models.port import Ask, ComposeBrief, Model, as_text, require_complete
 from muster_agent.models.retry import ask_with_retry
-from muster_protocol.fold import RequestState
+from muster_protocol.fold import RequestState, TaskState
 from muster_protocol.messages import Usage
 from muster_supervisor.composing.merge import Draft, gaps, merge, output_of, parts
 
 CHUNK_CHARACTERS = 100_000  # what one reduce step shows the model at once
+
+CONDENSE = "Condense these parts; keep every fact, number and source."
+MAX_ASKED = 2_000  # characters of what a task was asked
 
 
 async def compose(state: RequestState, model: Model, reason: str) -> Draft:
@@ -18,22 +21,33 @@ async def compose(state: RequestState, model: Model, reason: str) -> Draft:
         return plain
     plan = state.plan_entry.plan
     texts: dict[str, str] = {}
+    asked: dict[str, str] = {}
     for task_id, task in parts(state).items():
-        texts[task.spec.name if task.spec.name not in texts else task_id] = as_text(output_of(task))
+        name = task.spec.name if task.spec.name not in texts else task_id
+        texts[name], asked[name] = as_text(output_of(task)), _asked(task)
     usage = Usage()
     while plan.aggregation == "reduce" and sum(map(len, texts.values())) > CHUNK_CHARACTERS and len(texts) > 1:
         reduced: dict[str, str] = {}
         for number, chunk in enumerate(_chunks(texts), 1):
-            brief = ComposeBrief(plan.goal, chunk, "Condense these parts; keep every fact and number.", ())
+            brief = ComposeBrief(plan.goal, chunk, CONDENSE, request=state.plan_entry.text, asked=asked)
             reply = require_complete(await ask_with_retry(model, Ask(brief)))
             usage += reply.usage
             reduced[f"part-{number}"] = reply.text
         if len(reduced) >= len(texts):
             break
         texts = reduced
-    brief = ComposeBrief(plan.goal, texts, plan.final_instruction, gaps(state))
+    brief = ComposeBrief(
+        plan.goal, texts, plan.final_instruction, gaps(state), request=state.plan_entry.text, asked=asked
+    )
     reply = require_complete(await ask_with_retry(model, Ask(brief)))
     return replace(plain, text=reply.text, usage=usage + reply.usage, is_composed=True)
+
+
+def _asked(task: TaskState) -> str:
+    """What a task was asked, and who did it."""
+    who = f"done by {task.result.role}: " if task.result is not None and task.result.role else ""
+    text = task.description
+    return who + (text if len(text) <= MAX_ASKED else f"{text[: MAX_ASKED - 1]}…")
 
 
 def _chunks(texts: dict[str, str]) -> list[dict[str, str]]:

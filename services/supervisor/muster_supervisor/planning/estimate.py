@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from muster_agent.team.schema import Team
 from muster_protocol.messages import Budget
 from muster_protocol.plan import Plan, TaskSpec, needs_of, ordered
 from muster_protocol.subjects import TaskId
 from muster_protocol.workers.measured import Measured
+from muster_supervisor.planning.routing import matcher
 
 RolesOf = Callable[[TaskSpec], Iterable[str]]  # the names of the roles that may get a task
 
@@ -34,6 +36,16 @@ class Estimate:
     seconds: float  # until the last task is done, with so many at once
     sequential_seconds: float  # one task after the other
     critical_path: tuple[TaskId, ...]  # the chain of tasks that takes longest
+
+
+def estimate_for(plan: Plan, team: Team, measures: Mapping[str, Measured], in_flight: int) -> Estimate:
+    """What a routed plan takes with the roles of its team."""
+    matching = matcher(team)
+
+    def roles_of(task: TaskSpec) -> Iterable[str]:
+        return task.roles or (role.name for role in matching(task))
+
+    return estimate(plan, roles_of, measures, in_flight, team.limits.max_attempts)
 
 
 def estimate(

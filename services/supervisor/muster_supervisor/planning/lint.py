@@ -83,11 +83,11 @@ def _cycle_findings(plan: Plan) -> list[Finding]:
 
 def _route_findings(plan: Plan, team: Team, matching: Matching) -> list[Finding]:
     """Tasks that no role matches; each combination of tags is checked once, however many tasks have it."""
-    known = set(team.tags)
+    known = set(team.role_tags)
     faults: dict[tuple[object, ...], tuple[str, str]] = {}
     found: list[Finding] = []
     for task in plan.tasks:
-        key = (task.tag, task.match_all, task.match_some, task.broadcast)
+        key = (task.tag, task.worker, task.match_all, task.match_some, task.broadcast)
         if key not in faults:
             faults[key] = _route_fault(task, team, known, matching)
         field, text = faults[key]
@@ -102,16 +102,29 @@ def _route_fault(task: TaskSpec, team: Team, known: set[str], matching: Matching
     """The field and the reason why no role can get a task; both empty when a role can."""
     tags = ((task.tag,) if task.tag else ()) + task.match_all + task.match_some
     unknown = [tag for tag in tags if tag not in known]
+    if task.worker is not None and (fault := _worker_fault(task, team)):
+        return ".worker", fault
     if task.tag and (task.match_all or task.match_some):
         return "", "has a tag and match lists; a task has one or the other"
-    if not tags and not task.broadcast:
+    if not tags and not task.broadcast and task.worker is None:
         return "", "names no tag; give it a tag, match_all, match_some or broadcast: true"
     if unknown:
         return ".tag" if task.tag else "", f"nobody has the tag {unknown[0]!r}{nearest(unknown[0], known)}"
-    if not matching(task):
+    if not matching(task) and (tags or task.broadcast):
         text = f"no role has all of {list(task.match_all)} and one of {list(task.match_some)}; tags: {_tags(team)}"
         return "", text
     return "", ""
+
+
+def _worker_fault(task: TaskSpec, team: Team) -> str:
+    """Why no worker of that name can get a task; empty when one can."""
+    if task.broadcast:
+        return "a broadcast goes to every matching role; leave the worker out"
+    if task.worker in team.workers:
+        return ""
+    if not team.workers:
+        return f"no worker {task.worker!r}: the team file names none; list it under workers and start it with --name"
+    return f"no worker {task.worker!r}{nearest(task.worker or '', team.workers)}"
 
 
 def _schema_findings(plan: Plan) -> list[Finding]:

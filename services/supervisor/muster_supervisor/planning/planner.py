@@ -4,10 +4,7 @@ It knows neither the log nor the lease: `steps/plan.py` records what is made her
 """
 
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
-
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails, from_json
+from typing import NamedTuple
 
 from muster_agent.budget import Limit, within_budget
 from muster_agent.models.port import NOTHING, Ask, Model, PlanBrief, require_complete
@@ -18,14 +15,17 @@ from muster_bus.tracing.tracing import current, fail
 from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.fields import check_supported
 from muster_protocol.messages import Request, Usage
-from muster_protocol.plan import MAX_DEPENDENCIES, MAX_TASKS, Plan, TaskSpec
+from muster_protocol.plan import MAX_DEPENDENCIES, MAX_TASKS, Plan
 from muster_protocol.unfold import unfold
+from muster_supervisor.planning.briefing import NOTHING_SEEN, Seen, brief_of
+from muster_supervisor.planning.draft import Draft, read_draft
 from muster_supervisor.planning.lint import Finding, errors, lint
 from muster_supervisor.planning.lint_growth import growth_findings
 from muster_supervisor.planning.repeated import same_work
 from muster_supervisor.planning.routing import route
 
 MAX_PLAN_TOKENS = 16_384  # some 150 tasks; a longer list is better asked for as a map
+MAX_NAMED = 10  # mistakes in the reason why there is no plan
 
 
 class Unplannable(Invalid):
@@ -45,13 +45,13 @@ class Planned(NamedTuple):
     same_work: list[tuple[str, ...]]
 
 
-async def make_plan(request: Request, team: Team, model: Model) -> Planned:
+async def make_plan(request: Request, team: Team, model: Model, seen: Seen = NOTHING_SEEN) -> Planned:
     """The plan of a request."""
-    plan, usage = await draft_plan(request, team, model)
+    plan, usage = await draft_plan(request, team, model, seen)
     return _accepted(plan, request, team, usage)
 
 
-async def draft_plan(request: Request, team: Team, model: Model) -> tuple[Plan, Usage]:
+async def draft_plan(request: Request, team: Team, model: Model, seen: Seen = NOTHING_SEEN) -> tuple[Plan, Usage]:
     """The plan before it is checked and routed, and what it cost to make."""
     check_supported(request)
     match request:
@@ -60,29 +60,44 @@ async def draft_plan(request: Request, team: Team, model: Model) -> tuple[Plan, 
         case Request(map=over) if over is not None:
             return unfold(over), NOTHING
         case _:
-            return await _by_model(request, team, model)
+            return await _by_model(request, team, model, seen)
 
 
-async def _by_model(request: Request, team: Team, model: Model) -> tuple[Plan, Usage]:
-    """The model's plan; one that breaks a rule is sent back once, with what is wrong."""
+async def _by_model(request: Request, team: Team, model: Model, seen: Seen) -> tuple[Plan, Usage]:
+    """The model's plan; one with mistakes, or another number of tasks than asked for, is sent back once with all of it.
+
+    A number that stays wrong is a warning, mistakes that stay are the end.
+    """
     if request.num_tasks is not None and request.num_tasks > MAX_TASKS:
         raise Invalid(f"at most {MAX_TASKS:,} tasks", "num_tasks")
-    brief = PlanBrief(
-        text=request.text or "",
-        roles=team.cards,
-        persona=team.supervisor.persona,
-        num_tasks=request.num_tasks,
-        max_tasks=request.budget.tasks,
-    )
+    brief = brief_of(request, team, seen)
     limit = Limit(request.budget.tokens, request.budget.usd)
-    draft, usage = await _draft(brief, model, NOTHING, limit)
-    mistakes = _mistakes(draft, request, team)
-    if mistakes:
-        again = replace(brief, draft=draft, mistakes=tuple(mistakes))
-        draft, usage = await _draft(again, model, usage, limit)
-        if mistakes := _mistakes(draft, request, team):
-            raise Unplannable(f"{model.name} made no valid plan: {'; '.join(mistakes[:5])}", "text", usage)
-    return Plan.model_validate_json(draft), usage
+    text, usage = await _draft(brief, model, NOTHING, limit)
+    draft = _judged(text, request, team)
+    miscounted = _miscounted(draft.plan, request)
+    if draft.mistakes or miscounted:
+        again = replace(brief, draft=text, mistakes=(*draft.mistakes, *miscounted))
+        try:
+            text, usage = await _draft(again, model, usage, limit)
+        except MusterError as error:
+            if draft.mistakes or draft.plan is None:
+                raise
+            usage = error.usage if isinstance(error, Unplannable) else usage
+        else:
+            draft = _better(draft, _judged(text, request, team))
+    if draft.mistakes or draft.plan is None:
+        raise Unplannable(f"{model.name} made no valid plan: {_named(draft.mistakes)}", "text", usage)
+    return draft.plan, usage
+
+
+def _better(first: Draft, second: Draft) -> Draft:
+    """The second plan, unless it has mistakes that the first one had not."""
+    return first if second.mistakes and not first.mistakes else second
+
+
+def _named(mistakes: list[str]) -> str:
+    more = f"; and {len(mistakes) - MAX_NAMED} more" if len(mistakes) > MAX_NAMED else ""
+    return "; ".join(mistakes[:MAX_NAMED]) + more
 
 
 async def _draft(brief: PlanBrief, model: Model, spent: Usage, limit: Limit) -> tuple[str, Usage]:
@@ -95,17 +110,18 @@ async def _draft(brief: PlanBrief, model: Model, spent: Usage, limit: Limit) -> 
         raise Unplannable(f"{model.name} made no plan: {error}", "text", spent + reply.usage) from error
 
 
-def _mistakes(draft: str, request: Request, team: Team) -> list[str]:
-    """All that is wrong with a draft, in words for the model: it gets one chance to mend it."""
-    try:
-        plan, found = Plan.model_validate_json(draft), list[str]()
-    except ValidationError as error:
-        plan, found = _readable_part(draft), [_in_words(wrong) for wrong in error.errors(include_url=False)[:20]]
-    return [*found, *(str(finding) for finding in errors(_linted(plan, request, team)))] if plan else found
+def _judged(text: str, request: Request, team: Team) -> Draft:
+    """The plan that a model wrote, and all that is wrong with it: it gets one chance to mend it."""
+    draft = read_draft(text)
+    if draft.plan is not None:
+        draft.mistakes += [str(finding) for finding in errors(_linted(draft.plan, request, team))]
+    return draft
 
 
-def _in_words(wrong: ErrorDetails) -> str:
-    return f"{'.'.join(str(part) for part in wrong['loc'])}: {wrong['msg']}"
+def _miscounted(plan: Plan | None, request: Request) -> tuple[str, ...]:
+    if plan is None or request.num_tasks is None or len(plan.tasks) == request.num_tasks:
+        return ()
+    return (f"tasks: make exactly {request.num_tasks:,} tasks; this plan has {len(plan.tasks):,}",)
 
 
 def _linted(plan: Plan, request: Request, team: Team) -> list[Finding]:
@@ -137,31 +153,3 @@ def _accepted(plan: Plan, request: Request, team: Team, usage: Usage) -> Planned
 def _together(wrong: list[Finding]) -> str:
     first, *others = wrong
     return "; ".join([first.text, *(str(finding) for finding in others)])
-
-
-def _readable_part(draft: str) -> Plan | None:
-    """A plan of the tasks that can be read, without what they need of the others; None if there is none."""
-    try:
-        fields = from_json(draft)
-        listed = cast("dict[str, Any]", fields)["tasks"][:MAX_TASKS]
-    except (ValueError, TypeError, KeyError):
-        return None
-    broken: set[str] = set()
-    tasks = [task for one in listed if (task := _readable(one, broken)) is not None]
-    if not tasks:
-        return None
-    kept = [
-        task.model_copy(update={"dependencies": tuple(need for need in task.dependencies if need not in broken)})
-        for task in tasks
-    ]
-    return Plan.model_construct(goal="", tasks=tuple(kept))
-
-
-def _readable(fields: object, broken: set[str]) -> TaskSpec | None:
-    """The task, or nothing; the id of one that is broken is remembered."""
-    try:
-        return TaskSpec.model_validate(fields)
-    except ValidationError:
-        if isinstance(fields, dict):
-            broken.add(str(cast("dict[str, Any]", fields).get("id")))
-        return None

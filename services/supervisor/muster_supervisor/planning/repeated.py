@@ -69,7 +69,7 @@ def _compared(plan: Plan) -> Iterable[TaskId]:
 def _groups(texts: Iterable[tuple[TaskSpec, object]]) -> Groups:
     groups: dict[tuple[object, ...], list[TaskId]] = {}
     for task, text in texts:
-        tags = (task.tag, frozenset(task.match_all), frozenset(task.match_some))
+        tags = (task.tag, task.worker, frozenset(task.match_all), frozenset(task.match_some))
         inputs = json.dumps(task.inputs, sort_keys=True, default=str) if task.inputs else ""
         groups.setdefault((text, tags, frozenset(task.dependencies), inputs), []).append(task.id)
     return [tuple(group) for group in groups.values() if len(group) > 1]

@@ -14,6 +14,8 @@ def matcher(team: Team) -> Matching:
     known: dict[tuple[object, ...], tuple[Role, ...]] = {}
 
     def matching(task: TaskSpec) -> tuple[Role, ...]:
+        if task.worker is not None and not (task.tag or task.match_all or task.match_some or task.broadcast):
+            return ()  # it is for the worker to say which of its roles does it
         key = (task.tag, task.match_all, task.match_some)
         if key not in known:
             needed = (task.tag, *task.match_all) if task.tag else task.match_all
@@ -25,7 +27,17 @@ def matcher(team: Team) -> Matching:
 
 def _is_routed(task: TaskSpec, matching: Matching) -> bool:
     """Whether a task is already what routing makes of it."""
-    return bool(task.tag) and not task.broadcast and not task.roles and len(matching(task)) == 1
+    return (
+        bool(task.tag)
+        and not task.broadcast
+        and not task.roles
+        and (len(matching(task)) == 1 or task.worker is not None)
+    )
+
+
+def _by_name(task: TaskSpec, needs: tuple[str, ...]) -> TaskSpec:
+    """A task of which nothing is said but who does it: its tag is the worker's name."""
+    return task.model_copy(update={"tag": task.worker, "dependencies": needs, "roles": ()})
 
 
 def route(plan: Plan, team: Team) -> Plan:
@@ -43,7 +55,11 @@ def route(plan: Plan, team: Team) -> Plan:
     tasks: list[TaskSpec] = []
     for task in plan.tasks:
         needs = tuple(dict.fromkeys(new for old in task.dependencies for new in copies.get(old, (old,))))
-        several = matching(task) if not task.broadcast and len(matching(task)) > 1 else ()
+        if not matching(task):  # lint has made sure that it names a worker
+            tasks.append(_by_name(task, needs))
+            continue
+        is_open = not task.broadcast and task.worker is None  # a named worker has the roles that it has
+        several = matching(task) if is_open and len(matching(task)) > 1 else ()
         for role in matching(task) if task.broadcast else matching(task)[:1]:
             update: dict[str, Any] = {
                 "id": copy_id(task.id, role.name) if task.broadcast else task.id,

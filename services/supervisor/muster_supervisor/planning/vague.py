@@ -48,8 +48,8 @@ _FITS_ANYTHING = frozenset(f"{_ACTIONS} {_THINGS} {_MANNERS} {_GLUE}".split())
 _PART_OF = re.compile(r"^\W*(sub)?(task|part|step)\s+\d+(\s+of(\s+\d+)?)?\s*:", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 _NAMES_SOMETHING = re.compile(
-    r"https?://|[\w-]+/[\w-]|\w+_\w+|\w\.[a-z]{2,4}\b|[\"“”`«»]\w|(?<=\w )[A-Z]\w*[A-Z]|(?<=[a-z,] )[A-Z][a-z]+"
-)  # an address, a path, a name in code, a quotation, an acronym or a name within a sentence
+    r"https?://|[\w-]/[\w-]|\w_\w|\w\.[a-z]{2,4}\b|[\"“”`«»]\w|(?<=\w )[A-Z]\w*[A-Z]|(?<=[a-z,] )[A-Z][a-z]"
+)  # an address, a path, a name in code, a quotation, an acronym or a name within a sentence; in linear time
 
 
 def is_vague(description: str) -> bool:

@@ -17,7 +17,7 @@ from muster_bus.tracing.tracing import error_type
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid, Retryable
 from muster_protocol.fold import RequestState, is_complete
-from muster_protocol.messages import Answer, AnswerStatus
+from muster_protocol.messages import COMPOSE, Answer, AnswerStatus
 from muster_supervisor.abort import abort_request
 from muster_supervisor.composing.compose import compose
 from muster_supervisor.composing.final import Circumstances, final_answer
@@ -25,6 +25,7 @@ from muster_supervisor.composing.merge import Draft, chosen, completed, cut, mer
 from muster_supervisor.decide import GiveAnswer
 from muster_supervisor.owner import Owner
 from muster_supervisor.spans import export_workflow, is_workflow_exported, step_span
+from muster_supervisor.spending import paying
 from muster_supervisor.taking.answered import acknowledge
 from muster_supervisor.taking.disposition import Disposition, Held, classify
 
@@ -52,9 +53,8 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
             return  # a success came late: what was skipped for its task is to be done now
         has_more = bool(chosen(owner.state).keys() - draft.made_of)
         if has_more and not has_composed_again and owner.now() < owner.deadline - WRITE_SECONDS:
-            has_composed_again, spent = True, draft.usage
+            has_composed_again = True
             draft = await _compose(owner, step)
-            draft = replace(draft, usage=spent + draft.usage)
             continue
         draft = completed(draft, owner.state, step.reason)
         answer = _final(owner, step, draft)
@@ -127,15 +127,17 @@ async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
     """The text, with the model if it is needed and there is time; otherwise the plain merge."""
     seconds = owner.deadline - owner.now() - WRITE_SECONDS
     with step_span(owner, names.COMPOSE):
-        plain = merge(owner.state, step.reason)
+        model = paying(owner, COMPOSE)
+        plain = replace(merge(owner.state, step.reason), usage=model.usage)
         if seconds <= 0 or step.is_plain or len(plain.made_of) < 2:
             return plain  # nothing for a model to do: no slot is waited for
         try:
             async with asyncio.timeout(seconds), owner.resources.model_slots:
-                return await compose(owner.state, owner.resources.model, step.reason)
+                composed = await compose(owner.state, model, step.reason)
+                return replace(composed, usage=model.usage)
         except Exception as error:  # noqa: BLE001 - whatever a model raises, finished results are not lost
             log.warning("… answer  %s: composed without the model, which failed: %r", owner.request_id, error)
-            return merge(owner.state, step.reason)
+            return replace(merge(owner.state, step.reason), usage=model.usage)
 
 
 async def _count_conflicts(owner: Owner) -> None:

@@ -5,85 +5,110 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import UTC, datetime
 
-from muster_agent.team.schema import Team
+from muster_agent.team.schema import ModelRole, Team
+from muster_bus.buckets.workers import live_workers
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
-from muster_protocol.errors import Invalid, MusterError, Retryable
-from muster_protocol.messages import GrowthLimits, PlanRecorded, Request, Usage
+from muster_protocol.errors import Invalid, MusterError, Retryable, Terminal
+from muster_protocol.messages import PLAN, GrowthLimits, PlanRecorded, Request, Usage
 from muster_protocol.plan import TABLE, Plan, Retry
 from muster_supervisor.owner import Owner
+from muster_supervisor.planning.briefing import NOTHING_SEEN, Seen
 from muster_supervisor.planning.planner import Planned, Unplannable, make_plan
 from muster_supervisor.spans import plan_span
+from muster_supervisor.spending import paying
 from muster_supervisor.steps.answer import refuse
+from muster_supervisor.steps.expect import with_expectations
 
 log = logging.getLogger("muster.supervisor")
 
 MAX_GROUPS, MAX_SAME = 20, 8  # of tasks that are the same work: more of them tell nothing new
+REGISTRY_SECONDS = 1.0  # for the cards of the workers; without them a plan is made all the same
 RETRY_SECONDS = 1.0  # before a plan is asked for or stored again
 
 
 async def plan(owner: Owner) -> None:
     """Make the plan and record it, unless the log has one by then."""
-    request, team, model = owner.request, owner.resources.team, owner.resources.model
+    request, team, model = owner.request, owner.resources.team, paying(owner, PLAN)
     if request is None:
         await refuse(owner, "its message is gone and it has no plan yet; ask again under another id", "lost")
         return
     try:
         with plan_span(owner) as span:
             async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):
-                made = await make_plan(request, team, model)
+                planned = await make_plan(request, team, model, await _seen(owner, request))
             if span is not None:
-                span.set_attribute(names.TASKS, len(made.plan.tasks))
+                span.set_attribute(names.TASKS, len(planned.plan.tasks))
     except (TimeoutError, Retryable) as error:
         await _pause(owner, "planning is tried again", error)
         return
     except MusterError as error:
-        owner.spent += error.usage if isinstance(error, Unplannable) else Usage()
+        owner.spent += model.usage if isinstance(error, Unplannable | Terminal) else Usage()
         await refuse(owner, str(error), error_type(error))
         return
     except Exception as error:
         log.exception("… request %s: planning failed", owner.request_id)
         await refuse(owner, f"no plan could be made: {error!r}", error_type(error))
         return
-    plan_entry = _plan_entry(owner, request, made)
-    await _record(owner, plan_entry)
+    await _record(owner, _entry_of(owner, request, planned))
 
 
-def _plan_entry(owner: Owner, request: Request, made: Planned) -> PlanRecorded:
-    """What is written: the plan, and what holds for all of its tasks."""
-    team = owner.resources.team
+def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
+    """The plan as it stands in the log, with what holds for the request."""
+    team, plan, limits = owner.resources.team, planned.plan, owner.resources.team.limits
+    approve = team.supervisor.approve if request.approve is None else request.approve
     return PlanRecorded(
-        plan=made.plan,
-        text=request.text or made.plan.goal,
+        plan=plan,
+        text=request.text or plan.goal,
         team=team.team,
         request_hash=owner.request_hash,
         deadline=owner.deadline,
         in_flight=min(request.in_flight or team.limits.in_flight, team.limits.in_flight),
-        max_attempts=team.limits.max_attempts,
-        retry=_retries(made.plan, team),
-        timeout_seconds=team.limits.task_timeout_seconds,
+        max_attempts=limits.max_attempts,
+        retry=_retries(team.tags if approve else _tags(plan), team),
+        other_models=_other_models(plan, team),
+        timeout_seconds=limits.task_timeout_seconds,
         budget=request.budget,
         growth=growth_limits(request, team),
+        approve=approve,
+        person_seconds=_person_seconds(owner, request),
         planner=owner.resources.model.name if request.text else "given",
-        warnings=made.warnings,
-        same_work=_listed(made.same_work),
-        usage=made.usage,
+        warnings=planned.warnings,
+        same_work=_listed(planned.same_work),
+        usage=planned.usage,
     )
+
+
+async def _seen(owner: Owner, request: Request) -> Seen:
+    """What a planner is shown; a plan that was given needs nothing of it."""
+    if request.text is None:
+        return NOTHING_SEEN
+    try:
+        async with asyncio.timeout(REGISTRY_SECONDS):
+            workers = tuple(await live_workers(owner.bus))
+    except (TimeoutError, MusterError) as error:
+        log.debug("… request %s: planned without the registry: %s", owner.request_id, error)
+        workers = ()
+    today = datetime.fromtimestamp(owner.now(), UTC).strftime("%A, %d %B %Y")
+    return Seen(workers, owner.seconds_left(), today)
 
 
 async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
     """Write the plan: one that is too large is refused; one that cannot be stored now is kept and tried again."""
+    plan_entry = with_expectations(owner, plan_entry)
     while _is_wanted(owner):  # after an entry that came meanwhile the same plan is tried again
         try:
-            if await owner.compare_and_set(plan_entry):
+            if await owner.compare_and_set(_with_usage(owner, plan_entry)):
                 log.info("☰ plan    %s  %s", owner.request_id, counted(len(plan_entry.plan.tasks), "task"))
         except Retryable as error:
             await _pause(owner, "the plan is not stored yet", error)
         except Invalid as error:
-            owner.spent += plan_entry.usage
+            owner.spent += paying(owner, PLAN).usage
             await refuse(owner, f"the plan cannot be stored: {error}", "invalid")
 
 
@@ -92,17 +117,40 @@ def growth_limits(request: Request, team: Team) -> GrowthLimits:
     return GrowthLimits(tasks=min(team.limits.tasks, request.budget.tasks or team.limits.tasks))
 
 
+def _with_usage(owner: Owner, plan_entry: PlanRecorded) -> PlanRecorded:
+    """What all tries did cost, also those that came to nothing."""
+    return plan_entry.model_copy(update={"usage": paying(owner, PLAN).usage})
+
+
 def _listed(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     """What a person can look through."""
     return tuple(group[:MAX_SAME] for group in groups[:MAX_GROUPS])
 
 
-def _retries(plan: Plan, team: Team) -> dict[str, Retry]:
-    """What the team says about the retries of each tag of the plan, where it says something."""
-    named = ((task.tag, *task.roles) for task in plan.tasks)
-    tags = {tag: None for tags in named for tag in tags if tag is not None}  # in the order of the plan
-    said = {tag: team.retry_of(tag) for tag in tags}
+def _tags(plan: Plan) -> list[str | None]:
+    return [tag for task in plan.tasks for tag in (task.tag, *task.roles)]
+
+
+def _retries(tags: Iterable[str | None], team: Team) -> dict[str, Retry]:
+    """What the team says about the retries of each tag, where it says something; an edited plan may have any."""
+    said = {tag: team.retry_of(tag) for tag in dict.fromkeys(tags) if tag is not None}  # in the order of the plan
     return {tag: retry for tag, retry in said.items() if retry != TABLE}
+
+
+def _person_seconds(owner: Owner, request: Request) -> float:
+    """How much waiting for people may add to the deadline: the log must outlive both. 0: the clock runs on."""
+    limits = owner.resources.team.limits
+    is_paused = limits.pause_for_people if request.pause_for_people is None else request.pause_for_people
+    seconds = request.deadline_seconds or limits.deadline_seconds
+    return max(0.0, min(limits.person_seconds, owner.resources.longest_deadline - seconds)) if is_paused else 0.0
+
+
+def _other_models(plan: Plan, team: Team) -> dict[str, str]:
+    """The second model of each tag of the plan, where the role that has it lists one."""
+    models = {role.name: role.other_model for role in team.roles if isinstance(role, ModelRole) and role.other_model}
+    tags = {tag for task in plan.tasks for tag in (task.tag, *task.roles)} if models else set[str | None]()
+    having = {tag: team.roles_matching((tag,)) for tag in sorted(filter(None, tags))}
+    return {tag: models[roles[0].name] for tag, roles in having.items() if roles and roles[0].name in models}
 
 
 def _is_wanted(owner: Owner) -> bool:

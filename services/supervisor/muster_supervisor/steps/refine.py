@@ -6,10 +6,11 @@ import logging
 from muster_agent.models.port import Ask, RefineBrief, require_complete
 from muster_agent.models.retry import ask_with_retry
 from muster_bus.process.about import work_for
-from muster_protocol.messages import Revision, Usage
+from muster_protocol.messages import Revision, Usage, refining
 from muster_supervisor.decide import Refine, TryAgain
 from muster_supervisor.owner import Owner
 from muster_supervisor.spans import back_off_span
+from muster_supervisor.spending import paying
 
 log = logging.getLogger("muster.supervisor")
 
@@ -49,13 +50,12 @@ async def _revise(owner: Owner, step: Refine | TryAgain) -> None:
 async def _refined(owner: Owner, step: Refine) -> tuple[str, Usage]:
     """A better description and what it cost; if the model fails, the task's own."""
     task = owner.state.tasks[step.attempt_id.task_id]
-    description, usage = task.spec.description, Usage()
+    description, model = task.spec.description, paying(owner, refining(*step.attempt_id[1:]))
     try:
         async with asyncio.timeout(min(REFINE_SECONDS, owner.seconds_left())), owner.resources.model_slots:
-            reply = await ask_with_retry(owner.resources.model, Ask(RefineBrief(description, task.reason or "")))
-            usage = reply.usage
-            return require_complete(reply).text or description, usage
+            reply = await ask_with_retry(model, Ask(RefineBrief(description, task.reason or "")))
+            return require_complete(reply).text or description, model.usage
     except Exception as error:  # noqa: BLE001 - whatever a model raises, the task is tried again
         task_id = step.attempt_id.task_id
         log.warning("… task    %s/%s: retried with its old description: %r", owner.request_id, task_id, error)
-    return description, usage
+    return description, model.usage

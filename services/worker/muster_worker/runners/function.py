@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from muster_agent.budget import Meter
 from muster_agent.functions import Context, call, load_handler
-from muster_agent.team.schema import FunctionRole, Team
+from muster_agent.team.schema import FunctionRole, Team, card_of
 from muster_protocol.messages import Output, Task
 
 
@@ -17,6 +17,7 @@ class FunctionRunner:
     def __init__(self, role: FunctionRole, team: Team) -> None:
         self.name = role.name
         self.notice = ""  # a function uses no model
+        self.card = card_of(role)
         self._handler = load_handler(role.run, team.folder)
         self._is_async = inspect.iscoroutinefunction(self._handler)
 

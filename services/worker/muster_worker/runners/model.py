@@ -9,8 +9,9 @@ from muster_agent.errors import BadOutput
 from muster_agent.functions import Context
 from muster_agent.loop import Bounds, work
 from muster_agent.models.port import Model, WorkBrief
-from muster_agent.team.schema import ModelRole, Team
+from muster_agent.team.schema import ModelRole, Team, card_of
 from muster_agent.tools.load import tools_for
+from muster_agent.tools.shown import card_with
 from muster_agent.tools.tool import Tool
 from muster_protocol.fold.gathering import spread
 from muster_protocol.messages import Output, Task
@@ -23,19 +24,22 @@ class ModelRunner:
         self.name = role.name
         self._role = role
         self._models = models
+        self._guidelines = team.supervisor.guidelines
         self._tools: dict[str, Tool] = tools_for(role, team)
         self.notice = models(role.model).notice
+        self.card = card_with(card_of(role), team, self._tools)
 
     async def run(self, task: Task, ctx: Context, meter: Meter) -> Output:
         brief = WorkBrief(
             description=task.description,
             persona=self._role.persona,
+            guidelines=self._guidelines,
             expected_output=task.expected_output,
             context=spread(task.context),
             inputs=task.inputs,
         )
         model = self._models(task.model or self._role.model)
-        bounds = Bounds(self._role.max_tokens, self._role.max_turns)
+        bounds = Bounds(self._role.max_tokens, self._role.max_turns, task.timeout_seconds)
         text = await work(model, brief, self._tools, meter, ctx.tool_used, bounds)
         return output_of(text, task.expected_output)
 

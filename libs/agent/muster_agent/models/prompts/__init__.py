@@ -2,7 +2,8 @@
 
 from typing import assert_never
 
-from muster_agent.models.port import Brief, ComposeBrief, PlanBrief, RefineBrief, WorkBrief
+from muster_agent.models.port import Ask, ComposeBrief, PlanBrief, RefineBrief, WorkBrief
+from muster_agent.models.prompts.boundary import Boundary
 from muster_agent.models.prompts.compose import compose_prompt
 from muster_agent.models.prompts.plan import plan_prompt
 from muster_agent.models.prompts.refine import refine_prompt
@@ -10,16 +11,17 @@ from muster_agent.models.prompts.text import Prompt
 from muster_agent.models.prompts.work import work_prompt
 
 
-def prompt(brief: Brief) -> Prompt:
-    """The system text and the user text of a brief."""
-    match brief:
-        case PlanBrief():
-            return plan_prompt(brief)
-        case WorkBrief():
-            return work_prompt(brief)
-        case RefineBrief():
-            return refine_prompt(brief)
-        case ComposeBrief():
-            return compose_prompt(brief)
+def prompt(ask: Ask) -> Prompt:
+    """The system text and the user text of an ask; the turns that follow are not in them."""
+    data = Boundary(ask.mark)
+    match ask.brief:
+        case PlanBrief() as brief:
+            return plan_prompt(brief, data)
+        case WorkBrief() as brief:
+            return work_prompt(brief, data)
+        case RefineBrief() as brief:
+            return refine_prompt(brief, data)
+        case ComposeBrief() as brief:
+            return compose_prompt(brief, data)
         case _:
-            assert_never(brief)
+            assert_never(ask.brief)

@@ -1,16 +1,27 @@
 """The prompt by which a model makes one answer of the outputs of the tasks."""
 
+from collections.abc import Iterator
+
 from muster_agent.models.port import ComposeBrief
-from muster_agent.models.prompts.boundary import data, data_rule
+from muster_agent.models.prompts.boundary import Boundary
 from muster_agent.models.prompts.text import Prompt, prompt_of
 
 
-def compose_prompt(brief: ComposeBrief) -> Prompt:
+def compose_prompt(brief: ComposeBrief, data: Boundary) -> Prompt:
     return prompt_of(
         "compose",
-        data_rule=data_rule(),
-        goal=data("goal", brief.goal),
+        data_rule=data.rule,
+        request=data.request(brief.request) if brief.request else "",
+        goal=brief.goal if brief.goal != brief.request else "",
         instruction=brief.instruction,
-        outputs="\n\n".join(data(f"output of {task_id}", output) for task_id, output in brief.outputs.items()),
+        outputs="\n\n".join(_outputs(brief, data)),
         missing=data("missing", "\n".join(brief.gaps)) if brief.gaps else "",
     )
+
+
+def _outputs(brief: ComposeBrief, data: Boundary) -> Iterator[str]:
+    """Each output after what was asked for."""
+    for task_id, output in brief.outputs.items():
+        if task_id in brief.asked:
+            yield data(f"task {task_id}", brief.asked[task_id])
+        yield data(f"output of {task_id}", output)

@@ -1,4 +1,10 @@
-"""The schema of a plan as a model writes it: the fields that a strict schema can describe."""
+"""The schema of a plan as a model writes it: all that a plan can say, in fields that a strict schema can describe.
+
+A strict schema has no open objects, so `inputs` and `output_schema` are JSON in a text. Fields that most tasks leave
+out may be left out.
+"""
+
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,17 +18,25 @@ class TaskDraft(BaseModel):
 
     id: str = Field(description="short and unique, such as research-aws: letters, digits, - and _")
     description: str = Field(description="one complete piece of work, understandable without the request")
-    tag: str = Field(description="one of the listed tags")
+    tag: str = Field(description="a listed tag; empty where match_all, match_some or broadcast say who")
     dependencies: list[str] = Field(description="ids of the tasks whose outputs this one needs; often empty")
-    expected_output: str = Field(description="what a good output looks like")
+    expected_output: str = Field(description="what a good output looks like, in a sentence")
+    match_all: list[str] = Field(default=[], description="instead of tag: a worker must have all of these tags")
+    match_some: list[str] = Field(default=[], description="instead of tag: a worker must have one of these tags")
+    broadcast: bool = Field(default=False, description="true: every worker that matches does the task, not just one")
+    items: list[str] = Field(default=[], description="one task for each of these; {item} in the description")
+    gather: Literal["", "all", "done"] = Field(default="", description="how many dependencies must be done")
+    at_least: int = Field(default=0, description="instead of gather: so many dependencies must be done")
+    inputs: str = Field(default="", description="for a function: what it computes with, a JSON object as text")
+    output_schema: str = Field(default="", description="a JSON Schema as text, if the output must be JSON")
 
 
 class PlanDraft(BaseModel):
-    """A plan, as a model writes it: the fields that a strict schema can describe."""
+    """A plan, as a model writes it."""
 
     model_config = ConfigDict(extra="forbid")
 
-    goal: str
+    goal: str = Field(description="what the answer must achieve, with its language, format and audience")
     tasks: list[TaskDraft]
-    aggregation: Aggregation
-    final_instruction: str = Field(description="how the outputs become one answer")
+    aggregation: Aggregation = Field(description="how the final outputs become the answer")
+    final_instruction: str = Field(description="how to write the answer, with its language, format and audience")

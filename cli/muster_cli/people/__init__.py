@@ -1,0 +1,1 @@
+"""What people say to requests that ask them."""

@@ -1,0 +1,55 @@
+"""What a planner is told beside the request: its team as it is right now, its limits, and the day. Pure."""
+
+from dataclasses import dataclass
+
+from muster_agent.models.port import PlanBrief
+from muster_agent.team.schema import Team
+from muster_protocol.messages import Request
+from muster_protocol.workers.card import WorkerCard
+from muster_protocol.workers.role_card import RoleCard
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is seen when a plan is made: who is up, the seconds until the deadline, and the day."""
+
+    workers: tuple[WorkerCard, ...] = ()
+    seconds: float | None = None
+    today: str = ""
+
+
+NOTHING_SEEN = Seen()
+
+
+def brief_of(request: Request, team: Team, seen: Seen) -> PlanBrief:
+    """The brief of a planner."""
+    roles = live_cards(team, seen)
+    up = {tag for worker in seen.workers for tag in worker.tags}
+    away = tuple(role.name for role in roles if role.name not in up)
+    return PlanBrief(
+        text=request.text or "",
+        roles=roles,
+        away=() if len(away) == len(roles) else away,  # nobody is up yet: that says nothing about one of them
+        persona=team.supervisor.persona,
+        guidelines=team.supervisor.guidelines,
+        num_tasks=request.num_tasks,
+        max_tasks=request.budget.tasks,
+        tokens=request.budget.tokens,
+        usd=request.budget.usd,
+        max_attempts=team.limits.max_attempts,
+        seconds=seen.seconds,
+        today=seen.today,
+    )
+
+
+def live_cards(team: Team, seen: Seen) -> tuple[RoleCard, ...]:
+    """The roles of the team; of those that are up, with what their workers can look at."""
+    shown = {card.name: card for worker in seen.workers for card in worker.roles}
+    return tuple(_with_material(card, shown.get(card.name)) for card in team.cards)
+
+
+def _with_material(card: RoleCard, shown: RoleCard | None) -> RoleCard:
+    """What the team file says of a role holds; what only its workers can see is added."""
+    if shown is None:
+        return card
+    return card.model_copy(update={"corpus": shown.corpus, "tables": shown.tables, "tools": shown.tools or card.tools})

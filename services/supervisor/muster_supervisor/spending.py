@@ -1,0 +1,106 @@
+"""The supervisor's own calls of a model: each is reserved in the log before it is made, and limited to what is left.
+
+`paying(owner, purpose)` is a model like any other; whoever plans, refines, reviews, judges or composes asks it and
+writes its `usage` with what came of the calls. That entry settles the reservation (muster_protocol/fold/budget.py);
+if it never comes, the next owner charges what was reserved. A request without a budget pays no entry for this, and
+rules, which cost nothing, are not reserved.
+"""
+
+import asyncio
+
+from muster_agent.budget import Limit, Meter, estimated_tokens, within_budget
+from muster_agent.models.port import Ask, Model, Price, Reply
+from muster_protocol.fold import Left, left_of
+from muster_protocol.messages import Budget, Reserved, Usage
+from muster_supervisor.owner import Owner
+
+
+class Paying:
+    """A model that is asked for one purpose of an owner."""
+
+    def __init__(self, owner: Owner, model: Model, purpose: str, meter: Meter) -> None:
+        self._owner = owner
+        self._model = model
+        self._purpose = purpose
+        self._meter = meter
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def notice(self) -> str:
+        return self._model.notice
+
+    @property
+    def is_llm(self) -> bool:
+        return self._model.is_llm
+
+    @property
+    def price(self) -> Price | None:
+        return self._model.price
+
+    @property
+    def usage(self) -> Usage:
+        """What its calls did cost under this term, also those that came to nothing."""
+        return self._meter.usage
+
+    async def ask(self, ask: Ask) -> Reply:
+        if self._model.is_llm and self._is_limited():
+            ask = within_budget(ask, self._model, self.usage, await self._reserve(ask))
+        try:
+            reply = await self._model.ask(ask)
+        except asyncio.CancelledError:
+            if self._model.is_llm and self._is_limited():
+                self._meter.usage += self._most(ask)  # the provider goes on writing what nobody waits for
+            raise
+        self._meter.usage += reply.usage
+        return reply
+
+    def _is_limited(self) -> bool:
+        budget = self._budget()
+        return budget.tokens is not None or budget.usd is not None
+
+    def _budget(self) -> Budget:
+        owner = self._owner
+        if owner.state.plan_entry is not None:
+            return owner.state.plan_entry.budget
+        return Budget() if owner.request is None else owner.request.budget
+
+    async def _reserve(self, ask: Ask) -> Limit:
+        """What all calls for the purpose may cost, this one included; written before it is made, unless it stands."""
+        owner, left = self._owner, self._left()
+        most = self.usage + self._most(within_budget(ask, self._model, self.usage, Limit(*left)))
+        wanted = left.grant(most.tokens, most.usd)
+        tokens, usd = (None if left.tokens is None else wanted.tokens), (None if left.usd is None else wanted.usd)
+        standing = owner.state.purposes.get(self._purpose)
+        if standing is None or (standing.tokens or 0) < (tokens or 0) or (standing.usd or 0.0) < (usd or 0.0):
+            await owner.append(Reserved(attempts=(), purpose=self._purpose, tokens=tokens, usd=usd))
+            owner.check()
+            standing = owner.state.purposes[self._purpose]
+        return Limit(standing.tokens, standing.usd)
+
+    def _left(self) -> Left:
+        """What nobody else has spent or set aside."""
+        state = self._owner.state
+        left, budget = left_of(state), self._budget()
+        if state.plan_entry is None:  # the log does not know the budget yet
+            left = Left(
+                None if budget.tokens is None else budget.tokens - state.usage.tokens,
+                None if budget.usd is None else budget.usd - state.usage.usd,
+            )
+        elif standing := state.purposes.get(self._purpose):
+            left = left.without(-(standing.tokens or 0), -(standing.usd or 0.0))
+        return left
+
+    def _most(self, ask: Ask) -> Usage:
+        """The most that a call can cost."""
+        asked, price = estimated_tokens(ask), self._model.price
+        usd = 0.0 if price is None else price.usd(asked, ask.max_tokens)
+        return Usage(input_tokens=asked, output_tokens=ask.max_tokens, usd=usd, model_calls=1)
+
+
+def paying(owner: Owner, purpose: str) -> Paying:
+    """The supervisor's model for a purpose; under one term the same purpose goes on with what it has spent."""
+    meter = owner.meters.setdefault((owner.term, purpose), Meter())
+    return Paying(owner, owner.resources.model, purpose, meter)

@@ -49,7 +49,9 @@ PURE = [
     "muster_supervisor.choosing.choose",
     "muster_supervisor.choosing.unserved",
     "muster_supervisor.composing.final",
+    "muster_supervisor.composing.fit",
     "muster_supervisor.composing.merge",
+    *(name for name in MODULES if name.startswith("muster_supervisor.checking.")),
     "muster_coordinator.conflicts.judge",
     *(
         name
@@ -61,10 +63,12 @@ PURE = [
 ]
 STANDARD = {
     "abc",
+    "bisect",
     "collections",
     "dataclasses",
     "difflib",
     "enum",
+    "functools",
     "hashlib",
     "heapq",
     "itertools",

@@ -12,9 +12,9 @@ from tests.harness import Muster
 @pytest.mark.sweep
 @guards(
     "services/supervisor/muster_supervisor/steps/answer.py",
-    "draft, step = merge(state, reason),",
+    "draft = merge(known.state, str(reason))",
     rule="I4",
-    replace='draft, step = Draft("", {}),',
+    replace='draft = Draft("", {})',
     seconds=60,
 )
 async def test_a_request_that_nobody_can_read_any_more_is_answered_with_what_is_done(muster: Muster) -> None:

@@ -40,7 +40,6 @@ SOURCE = "\n".join(
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 TOP_FOLDERS = tuple(f"{path.name}/" for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
 REFUSED: dict[str, Any] = {
-    "answer_schema": {},
     "conversation": "c",
     "callback_url": "http://127.0.0.1",
     "replay_of": "r",
@@ -222,14 +221,6 @@ def test_the_readme_names_every_field_that_is_refused():
             check_supported(Request.of({"text": "a", name: value}))
 
         assert f"`{refusal.value.where}`" in README
-
-
-def test_the_readme_names_every_field_of_an_answer_that_is_always_empty():
-    page = text_of(ROOT / "docs" / "protocol.md")
-    (row,) = re.findall(r"^\| (.*?) \| empty in this version \|$", page, re.MULTILINE)
-    not_yet = re.findall(r"^Not built yet: .*?\. ", README, re.MULTILINE | re.DOTALL)[0]
-
-    assert [name for name in re.findall(r"`(\w+)`", row) if name not in not_yet] == []
 
 
 def test_the_reference_tells_the_exit_codes_and_variables_of_the_command():

@@ -18,6 +18,7 @@ def add_commands(add_parser: AddParser) -> None:
     what.add_argument("--request", metavar="FILE", help="a request as docs/protocol.md describes it")
     for command in (ask, submit):
         _add_limits(command)
+        command.add_argument("--answer-schema", metavar="FILE", help="a JSON Schema that the answer's output shall fit")
         command.add_argument("--approve", action="store_true", help="a person is to approve the plan first")
         command.add_argument("--team", metavar="NAME", help="default: MUSTER_TEAM, else the team that is up here")
         command.add_argument("--detach", action="store_true", help="print the request's id and do not wait")

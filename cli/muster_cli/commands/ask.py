@@ -10,6 +10,7 @@ from muster_agent.team.lookup import find_team_file
 from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
+from muster_cli.json_file import read_json
 from muster_cli.view.console import read_standard_input, say, say_json
 from muster_cli.view.follow import follow
 from muster_protocol.errors import MusterError
@@ -45,6 +46,8 @@ def with_options(given: Namespace, fields: dict[str, Any]) -> dict[str, Any]:
 
 async def send_and_follow(given: Namespace, settings: Settings, fields: dict[str, Any]) -> int:
     """Send a request of these fields and of the common arguments; returns the exit code of its answer."""
+    if given.answer_schema is not None:
+        fields = {**fields, "answer_schema": read_json(given.answer_schema, "--answer-schema")}
     fields = {**fields, "approve": True} if given.approve else fields
     request = Request.read(json.dumps(with_options(given, fields)).encode())
     async with await connect(settings, given.team, is_traced=True) as client:

@@ -18,7 +18,7 @@ from muster_cli.view.board import name_of
 from muster_cli.view.console import console, say_json
 from muster_cli.view.plain import ago, duration, plain
 from muster_cli.view.printing.listing import Listing
-from muster_cli.view.render import sentence, show_answer, tasks_of
+from muster_cli.view.render import remarks_on, sentence, show_answer, tasks_of
 from muster_cli.view.requests import Ended, Open, check_provisioned, ended_requests, known_view, open_requests
 from muster_cli.view.workers import live_workers
 from muster_client import Client
@@ -95,6 +95,8 @@ async def _show_one(client: Client, name: str, *, is_json: bool) -> None:
         out.print(text, style="dim")
     if state.answer is not None and state.answer.text:
         show_answer(out, state.answer)
+    for remark in remarks_on(state.answer) if state.answer is not None else ():
+        out.print(remark, soft_wrap=True)
     for task_id, found in superseded:
         text = f"≈ {task_id}  attempt {found.attempt} by {name_of(found.worker)} is superseded ({found.status})"
         out.print(f"{text}: {counted(found.tokens, 'token')}, {found.seconds:.1f} s")

@@ -15,7 +15,7 @@ from muster_cli.exits import exit_of
 from muster_cli.view.board import Board
 from muster_cli.view.console import console, say_json
 from muster_cli.view.news import News, NewsKind
-from muster_cli.view.render import ending_of, sentence, show_answer
+from muster_cli.view.render import ending_of, remarks_on, sentence, show_answer
 from muster_cli.view.screen import Screen, screen_for, show_update
 from muster_client import Client, NoAnswer
 from muster_client.view import seen_with
@@ -49,6 +49,8 @@ async def follow(client: Client, request_id: str, *, is_json: bool, jaeger_url: 
         say_json(answer.model_dump(mode="json", by_alias=True), is_indented=True)
     else:
         show_answer(console(), answer)
+    for remark in remarks_on(answer):
+        errors.print(remark, soft_wrap=True)
     errors.print(ending_of(answer, jaeger_url), soft_wrap=True)
     if answer.status is not AnswerStatus.DONE:
         errors.print(sentence(explain(board.state, board.seen(client.bus.clock.now()))), soft_wrap=True)

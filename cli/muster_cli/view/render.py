@@ -20,6 +20,13 @@ from muster_protocol.status_words import TaskStatus
 
 MAX_PROGRESS = 50  # characters of the last progress: one row for each task
 MAX_SENTENCE = 1000
+MAX_REMARK = 120  # characters of one source, or of what is in no result
+MAX_SOURCES = 10  # `--json` has them all
+SHARES = {
+    "done": "of the tasks are done",
+    "agreeing": "of the results contradict no other",
+    "supported": "of the figures stand in a result",
+}
 MAX_ROWS = 30  # a screen; of a larger plan those tasks are shown that are neither waiting nor done
 
 MARKS: Mapping[TaskStatus, tuple[str, str]] = {
@@ -130,7 +137,8 @@ def ending_of(answer: Answer, jaeger_url: str | None) -> Text:
     if answer.tasks:
         parts.append(f"{done} of {counted(len(answer.tasks), 'task')}")
     if answer.sequential_seconds:
-        parts.append(f"{answer.sequential_seconds:.1f} s of work")
+        saved = answer.sequential_seconds - answer.seconds
+        parts.append(f"{answer.sequential_seconds:.1f} s of work" + (f", {saved:.1f} s saved" if saved >= 0.05 else ""))
     if answer.usage.tokens:
         parts.append(counted(answer.usage.tokens, "token"))
     if answer.usage.usd:
@@ -140,6 +148,24 @@ def ending_of(answer: Answer, jaeger_url: str | None) -> Text:
     if jaeger_url and answer.trace_id:
         parts.append(f"{jaeger_url.rstrip('/')}/trace/{answer.trace_id}")
     return Text.assemble((answer.status.value, COLOURS[answer.status]), " ", " · ".join(parts))
+
+
+def remarks_on(answer: Answer) -> list[Text]:
+    """What the checks say about an answer, a line each: contradictions, unsupported figures, sources, confidence."""
+    lines = [Text(f"⚠ contradiction: {plain(found, MAX_SENTENCE)}", "yellow") for found in answer.contradictions]
+    if answer.unsupported:
+        listed = ", ".join(plain(found, MAX_REMARK) for found in answer.unsupported)
+        lines.append(Text(f"⚠ in no result: {listed}", "yellow"))
+    if answer.sources:
+        shown = [plain(source, MAX_REMARK) for source in answer.sources[:MAX_SOURCES]]
+        more = len(answer.sources) - len(shown)
+        lines.append(Text(f"sources: {', '.join(shown)}{f' and {more} more' if more else ''}", "dim"))
+    parts = answer.confidence_parts
+    if answer.confidence is not None and answer.confidence < 1 and parts is not None:
+        shares = {name: getattr(parts, name) for name in SHARES}
+        made_of = " × ".join(f"{share:g} {SHARES[name]}" for name, share in shares.items() if share < 1)
+        lines.append(Text(f"confidence {answer.confidence:g}: {made_of}", "dim"))
+    return lines
 
 
 def _grid() -> Table:

@@ -46,6 +46,10 @@ def summary(timeline: Timeline, jaeger_url: str | None) -> list[RenderableType]:
     if skipped:
         more = f" and {len(skipped) - NAMED:,} more" if len(skipped) > NAMED else ""
         lines.append(f"skipped: {', '.join(skipped[:NAMED])}{more}")
+    if (answer := timeline.state.answer) is not None:
+        lines += [f"contradiction: {plain(found, 1000)}" for found in answer.contradictions]
+        if answer.unsupported:
+            lines.append(f"in no result: {', '.join(plain(found, 120) for found in answer.unsupported)}")
     shown: list[RenderableType] = [_indented(line) for line in lines if line]
     if jaeger_url:
         url = f"{jaeger_url.rstrip('/')}/trace/{timeline.trace_id}"

@@ -59,6 +59,7 @@ class RequestFields(TypedDict, total=False):
     approve: bool | None
     pause_for_people: bool | None
     num_tasks: int | None
+    answer_schema: dict[str, Any] | None
     metadata: dict[str, Any] | None
 
 

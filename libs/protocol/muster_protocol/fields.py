@@ -48,7 +48,6 @@ def _names_of(model: type[Frozen]) -> tuple[frozenset[str], frozenset[str]]:
 def check_supported(request: Request) -> None:
     """Raise at a field that this version does not act upon: saying so beats ignoring it."""
     asked = {
-        "answer_schema": request.answer_schema is not None,
         "conversation": request.conversation is not None,
         "callback_url": request.callback_url is not None,
         "replay_of": request.replay_of is not None,

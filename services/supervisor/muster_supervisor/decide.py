@@ -86,10 +86,11 @@ Step = MakePlan | AskApproval | TakeDefault | DispatchTasks | Grow | Refine | Tr
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What one attempt may use when the request has a budget."""
+    """What one attempt may use when the request has a budget, and how many may be out at once."""
 
     tokens: int = 20_000
     usd: float = 0.5
+    window: int | None = None  # None: what the plan's entry says
 
 
 ALLOWANCE = Allowance()
@@ -190,7 +191,8 @@ def _dispatchable(state: RequestState, now: float, allowance: Allowance) -> Iter
     plan_entry = state.plan_entry
     assert plan_entry is not None
     left = left_of(state)
-    for task_id in islice(state.ready, max(0, plan_entry.in_flight - state.in_flight)):
+    most = plan_entry.in_flight if allowance.window is None else min(plan_entry.in_flight, allowance.window)
+    for task_id in islice(state.ready, max(0, most - state.in_flight)):
         if left.is_used_up:
             return
         granted = left.grant(allowance.tokens, allowance.usd)

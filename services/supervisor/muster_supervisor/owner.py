@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from muster_agent.budget import Meter
 from muster_agent.models.port import Model
@@ -20,6 +20,8 @@ from muster_protocol.fold import Entry, RequestState
 from muster_protocol.messages import Answer, LogBody, PlanRecorded, Request, Result, Taken, Usage
 from muster_protocol.sender import Origin
 from muster_supervisor.choosing.measuring import Measuring
+from muster_supervisor.choosing.unserved import tags_in
+from muster_supervisor.choosing.window import Windows
 from muster_supervisor.decide import last_moment
 
 log = logging.getLogger("muster.supervisor")
@@ -47,6 +49,7 @@ class Resources:
     lease_seconds: float
     measuring: Measuring
     longest_deadline: float  # with what waiting for people may add: half the age of the logs
+    windows: Windows = field(default_factory=Windows)
 
 
 class Owner:
@@ -62,6 +65,7 @@ class Owner:
         self.trace = resources.bus.tracing.request(request_id, delivery.headers)
         self.log = RequestLog(resources.bus, request_id, self.trace.carrier, self._on_folded)
         self._measured_up_to = 0
+        self._tags: tuple[int, frozenset[str]] = 0, frozenset()  # of so many tasks
         self.turns: Counter[tuple[str, ...]] = Counter()  # of roles that match the same tasks
         self.term = 0
         self.planning_error = ""  # why there is no plan yet
@@ -106,6 +110,12 @@ class Owner:
     def seconds_left(self) -> float:
         """How long work may go on: until the moment at which `due` ends it."""
         return max(0.0, (last_moment(self.state) or self.deadline) - self.now())
+
+    def tags(self) -> frozenset[str]:
+        """All tags on which its tasks can be given out."""
+        if self._tags[0] != len(self.state.tasks):
+            self._tags = len(self.state.tasks), tags_in(self.state)
+        return self._tags[1]
 
     def check(self) -> None:
         """Raise unless the request is still ours and no background task has failed."""

@@ -245,5 +245,7 @@ class Run:
         return self.owner.log.unknown_kind is not None and self.owner.seconds_left() > 3 * UNKNOWN_KIND_DELAY_SECONDS
 
     def _allowance(self) -> Allowance:
-        """What the team gives one attempt."""
-        return Allowance(tokens=self.owner.resources.team.limits.task_tokens or ALLOWANCE.tokens)
+        """What the team gives one attempt, and what the workers take."""
+        owner = self.owner
+        tokens = owner.resources.team.limits.task_tokens or ALLOWANCE.tokens
+        return Allowance(tokens=tokens, window=owner.resources.windows.of(owner.tags()))

@@ -19,6 +19,7 @@ from muster_protocol.sender import worker_name
 from muster_protocol.workers.card import WorkerCard
 from muster_protocol.workers.signs import STUCK, Signs
 from muster_supervisor.choosing.unserved import UnservedTags, served_tags, tags_in
+from muster_supervisor.choosing.window import Windows
 
 log = logging.getLogger("muster.supervisor")
 
@@ -77,11 +78,14 @@ class WorkerWatch:
         bus: Bus,
         team: Team,
         states: Callable[[], Iterable[RequestState]],
-        on_unserved: Callable[[str, float, float], None] = lambda _tag, _since, _now: None,
+        on_unserved: Callable[[str, float, float], None],
+        windows: Windows,
     ) -> None:
         self._bus = bus
         self._states = states
         self._on_unserved = on_unserved
+        self._windows = windows
+        self._is_first = True  # before anything is asked, so that the first request has its window
         self._unserved = UnservedTags()
         self._tags: dict[str, frozenset[str]] = {}  # of each request, looked up once
         self._silent = SilentWorkers(lambda tag: roles_with(team, tag))
@@ -96,15 +100,19 @@ class WorkerWatch:
 
     async def _watch(self) -> None:
         while True:
+            if self._bus.connected.is_set() and (self._is_first or any(state.in_flight for state in self._states())):
+                await self._look_once()
             await asyncio.sleep(LOOK_SECONDS)
-            if not self._bus.connected.is_set() or not any(state.in_flight for state in self._states()):
-                continue
-            try:
-                signs = await read_signs(self._bus)
-            except MusterError as error:
-                log.debug("the registry of workers was not read: %s", error)
-                continue
-            self._look(signs)
+
+    async def _look_once(self) -> None:
+        try:
+            signs = await read_signs(self._bus)
+        except MusterError as error:
+            log.debug("the registry of workers was not read: %s", error)
+            return
+        self._is_first = False
+        self._windows.see(card for card in signs.cards.values() if not signs.is_silent(card))
+        self._look(signs)
 
     def _look(self, signs: Signs) -> None:
         """Name workers that are silent and tags without a worker; the attempts, which may be many, only if needed."""

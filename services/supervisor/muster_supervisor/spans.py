@@ -142,6 +142,11 @@ def export_answer(bus: Bus, delivery: Delivery, request: RequestTrace, state: Re
         names.OUTPUT_TOKENS: answer.usage.output_tokens,
         names.USD: answer.usage.usd,
     }
+    if answer.confidence is not None:
+        attributes[names.CONFIDENCE] = answer.confidence
+    for name, found in ((names.CONTRADICTIONS, answer.contradictions), (names.UNSUPPORTED, answer.unsupported)):
+        if found:
+            attributes[name] = len(found)
     is_failed = answer.status is AnswerStatus.FAILED
     if answer.error_class and not is_failed:
         attributes[names.REASON] = answer.error_class

@@ -12,7 +12,17 @@ from muster_agent.functions import Context
 from muster_agent.loop import Bounds, work
 from muster_agent.models.choose import choose_model
 from muster_agent.models.claude import Claude
-from muster_agent.models.port import Ask, PlanBrief, Price, RefineBrief, WorkBrief, require_complete
+from muster_agent.models.port import (
+    Ask,
+    ComposeBrief,
+    JudgeBrief,
+    PlanBrief,
+    Price,
+    ReduceBrief,
+    RefineBrief,
+    WorkBrief,
+    require_complete,
+)
 from muster_agent.tools.tool import tool_of
 from muster_protocol.errors import Terminal
 from muster_protocol.plan import Plan
@@ -62,6 +72,28 @@ async def test_a_plan_comes_through_a_closed_schema_and_after_a_thinking_block()
 
     assert Plan.model_validate_json(require_complete(reply).text).tasks[0].tag == "research"
     assert server.requests[0]["output_config"]["format"]["type"] == "json_schema"
+
+
+async def test_a_judge_chooses_through_a_closed_schema():
+    async with claude(message(text('{"best": "b", "reason": "x"}'))) as (model, server):
+        await model.ask(Ask(JudgeBrief("g", {"a": 1, "b": 2}, "be strict", ("a says 1",))))
+
+    sent = server.requests[0]
+    assert sorted(sent["output_config"]["format"]["schema"]["required"]) == ["best", "reason"]
+    assert "Names to choose from: a, b" in sent["messages"][0]["content"][0]["text"]
+
+
+async def test_what_is_wrong_with_an_answer_is_sent_with_its_schema():
+    async with claude(message(text("{}")), message(text("short"))) as (model, server):
+        await model.ask(
+            Ask(ComposeBrief("g", {"a": 1}, schema={"type": "object"}, draft="[]", mistakes=("no object",)))
+        )
+        await model.ask(Ask(ReduceBrief("g", {"a": "long"})))
+
+    mended, reduced = (sent["messages"][0]["content"][0]["text"] for sent in server.requests)
+    assert '{"type": "object"}' in mended
+    assert "- no object" in mended
+    assert "long" in reduced
 
 
 async def test_usage_is_priced_by_the_table():

@@ -14,7 +14,7 @@ import pytest
 from muster_agent.budget import Limit, Meter
 from muster_agent.loop import Bounds, work
 from muster_agent.models.claude import Claude
-from muster_agent.models.port import Ask, ComposeBrief, RefineBrief, WorkBrief
+from muster_agent.models.port import Ask, Brief, ComposeBrief, JudgeBrief, ReduceBrief, RefineBrief, WorkBrief
 from muster_agent.team.schema import ModelRole, card_of
 from muster_agent.tools.load import tools_for
 from muster_agent.tools.shown import card_with
@@ -136,9 +136,23 @@ async def test_the_prompt_of_a_worker_from_its_first_to_its_last_turn():
                 asked={"prices": "done by analyst: Give the prices.", "outages": "done by researcher: Find outages."},
             ),
         ),
+        (
+            "compose_mend",
+            ComposeBrief(
+                QUESTION,
+                {"prices": "AWS: 4.2 ct", "other": "AWS: 5.1 ct"},
+                contradictions=("4.2 ct against 5.1 ct: prices says “AWS: 4.2 ct”, other says “AWS: 5.1 ct”",),
+                schema={"type": "object", "required": ["cheapest"]},
+                draft="{}",
+                mistakes=("'cheapest' is a required property",),
+                request=QUESTION,
+            ),
+        ),
+        ("judge", JudgeBrief(QUESTION, {"a": "AWS", "b": "AWS, at 4.2 ct"}, "the best founded", request=QUESTION)),
+        ("reduce", ReduceBrief("A comparison of three clouds", {"a": "a long text"}, QUESTION)),
     ],
 )
-async def test_the_other_prompts_of_a_supervisor(name: str, brief: RefineBrief | ComposeBrief):
+async def test_the_other_prompts_of_a_supervisor(name: str, brief: Brief):
     async with running_messages_server(message(text("done"))) as server:
         model = Claude("claude-sonnet-5-5", "sk-test", base_url=server.url)
         await model.ask(Ask(brief))

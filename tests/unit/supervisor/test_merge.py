@@ -34,7 +34,7 @@ def test_what_was_done_before_a_task_that_is_missing_stands_under_its_own_id():
 
     draft = merge(log.state, "")
 
-    assert (draft.output, draft.text) == ({"a": "found"}, "## a\n\nfound")
+    assert (draft.output, draft.text) == ({"a": "found"}, "## a\n\nfound\n\n## Missing\n\n- b failed: boom")
 
 
 def test_what_was_done_while_a_model_composed_is_added():
@@ -114,7 +114,7 @@ def test_tasks_are_called_by_what_they_are():
 
     draft = merge(log.state, "")
 
-    assert (draft.text, draft.output) == ("## A\n\nfound", {"a": "found"})
+    assert (draft.text, draft.output) == ("## A\n\nfound\n\n## Missing\n\n- B failed: boom", {"a": "found"})
     assert gaps(log.state) == ("B failed: boom",)
     assert [row.label for row in log.state.outcomes()] == ["A", "B"]
 
@@ -123,7 +123,11 @@ def test_select_takes_the_first_finished_task_in_the_order_of_the_plan():
     log = planned(task("a", max_attempts=1), task("b"), task("c"), aggregation="select")
     log.run(failure("a"), result("c"), result("b"))
 
-    assert merge(log.state, "").made_of == {"b"}
+    draft = merge(log.state, "")
+
+    assert (draft.made_of, draft.selected and draft.selected.task_id) == ({"b"}, "b")
+    assert draft.selected is not None
+    assert "the first of 2 final tasks" in draft.selected.reason
 
 
 def test_without_any_result_the_text_names_the_reason():

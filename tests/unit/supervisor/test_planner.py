@@ -115,7 +115,6 @@ async def test_an_explicit_plan_with_mistakes_names_them_all():
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("answer_schema", {}),
         ("conversation", "c"),
         ("callback_url", "http://x"),
         ("replay_of", "r"),
@@ -126,6 +125,11 @@ async def test_an_explicit_plan_with_mistakes_names_them_all():
 async def test_a_field_that_is_not_supported_is_refused_by_its_name(field: str, value: object):
     with pytest.raises(Invalid, match=f"^{field}"):
         await make_plan(request(**{field: value}), TEAM, Offline())
+
+
+async def test_an_answer_schema_that_is_none_is_refused_by_its_path():
+    with pytest.raises(Invalid, match=r"^answer_schema: is no JSON Schema: type: 'wrong'"):
+        await make_plan(request(answer_schema={"type": "wrong"}), TEAM, Offline())
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 23])

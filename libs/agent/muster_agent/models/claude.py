@@ -6,18 +6,20 @@ from typing import Any, cast
 import anthropic
 from anthropic import AsyncAnthropic, transform_schema
 from anthropic.types import Message
+from pydantic import BaseModel
 
 from muster_agent.errors import KeyRefused, ModelAway, RateLimited
-from muster_agent.models.port import Ask, PlanBrief, Price, Reply, Stop, ToolCall, Turn
+from muster_agent.models.port import Ask, JudgeBrief, PlanBrief, Price, Reply, Stop, ToolCall, Turn
 from muster_agent.models.prompts import prompt
 from muster_agent.models.prompts.boundary import Boundary
-from muster_agent.models.prompts.draft import PlanDraft
+from muster_agent.models.prompts.draft import Choice, PlanDraft
 from muster_agent.models.prompts.work import LAST_TURN, left_text
 from muster_protocol.errors import MusterError, Terminal
 from muster_protocol.messages import Usage
 
 CALL_TIMEOUT_SECONDS = 180.0  # the task's own timeout is what usually ends a call
 _STOPS: Mapping[str, Stop] = {"end_turn": "end", "tool_use": "tools", "max_tokens": "length", "refusal": "refusal"}
+_FORMS: Mapping[type, type[BaseModel]] = {PlanBrief: PlanDraft, JudgeBrief: Choice}
 # US dollars per million tokens; a team file's `prices` come first.
 LIST_PRICES = {
     "claude-opus-5-5": Price(input=4, output=20),
@@ -51,8 +53,8 @@ class Claude:
             ]
             if ask.is_last:  # they stay listed: the calls of former turns refer to them
                 options["tool_choice"] = {"type": "none"}
-        if isinstance(ask.brief, PlanBrief):
-            options["output_config"] = {"format": {"type": "json_schema", "schema": transform_schema(PlanDraft)}}
+        if (form := _FORMS.get(type(ask.brief))) is not None:
+            options["output_config"] = {"format": {"type": "json_schema", "schema": transform_schema(form)}}
         # Untyped on purpose: tools and transcript are plain dicts, which the types of the SDK do not allow.
         create = cast("Any", self._client.messages).create
         try:

@@ -81,11 +81,35 @@ class ComposeBrief:
     outputs: Mapping[str, Output]
     instruction: str = ""
     gaps: tuple[str, ...] = ()
+    contradictions: tuple[str, ...] = ()  # that were found between the outputs
+    schema: Mapping[str, Any] | None = None  # the answer is one JSON value that fits it
+    draft: str = ""  # an answer that does not fit the schema, and what is wrong with it
+    mistakes: tuple[str, ...] = ()
     request: str = ""
     asked: Mapping[str, str] = field(default_factory=dict[str, str])  # of each output: what was asked, and of whom
 
 
-Brief = PlanBrief | WorkBrief | RefineBrief | ComposeBrief
+@dataclass(frozen=True, slots=True)
+class JudgeBrief:
+    """Pick the best of several outputs, by its name, with the reason."""
+
+    goal: str
+    outputs: Mapping[str, Output]
+    instruction: str = ""
+    contradictions: tuple[str, ...] = ()
+    request: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceBrief:
+    """Make outputs shorter that are too long to be combined at once; every fact stays."""
+
+    goal: str
+    outputs: Mapping[str, Output]
+    request: str = ""
+
+
+Brief = PlanBrief | WorkBrief | RefineBrief | ComposeBrief | JudgeBrief | ReduceBrief
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ TASKS, FINDINGS = "muster.plan.tasks", "muster.plan.findings"
 CAUSE = "muster.growth.cause"
 STATUS, SECONDS, USD = "muster.status", "muster.seconds", "muster.cost.usd"
 REASON = "muster.reason"
+CONFIDENCE, CONTRADICTIONS, UNSUPPORTED = "muster.confidence", "muster.contradictions", "muster.unsupported"
 CHOSEN = "muster.task.chosen"  # of the tasks of a batch: which role, of several that match, and why
 CONFLICT_KINDS, WORKER, MESSAGE = "muster.conflict.kinds", "muster.worker", "muster.task.message"
 

@@ -1,6 +1,6 @@
 """Every message of the wire; one file for each subject that they travel on, and several for the log."""
 
-from muster_protocol.messages.answer import Answer, TaskOutcome
+from muster_protocol.messages.answer import Answer, ConfidenceParts, Selected, TaskOutcome
 from muster_protocol.messages.base import MOST, Message, Output, Usage, invalid
 from muster_protocol.messages.control import Abort, Cancel, Check, Note, Reply
 from muster_protocol.messages.errors import ErrorReport
@@ -71,6 +71,7 @@ __all__ = [
     "Budget",
     "Cancel",
     "Check",
+    "ConfidenceParts",
     "ConflictFound",
     "Control",
     "Decision",
@@ -97,6 +98,7 @@ __all__ = [
     "Result",
     "ResultStatus",
     "Revision",
+    "Selected",
     "Started",
     "Taken",
     "Task",

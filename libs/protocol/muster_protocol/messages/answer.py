@@ -22,6 +22,25 @@ class TaskOutcome(Frozen):
     reason: str | None = None
 
 
+class Selected(Frozen):
+    """Which task's output the answer is, where the plan says `select`."""
+
+    task_id: TaskId
+    reason: str
+
+
+class ConfidenceParts(Frozen):
+    """What a confidence is the product of: the part of the tasks, of their results, and of the figures of the text."""
+
+    done: float  # of the tasks
+    agreeing: float = 1.0  # of the results: they contradict no other
+    supported: float = 1.0  # of the figures and addresses of a composed text: some result has them
+
+    @property
+    def product(self) -> float:
+        return round(self.done * self.agreeing * self.supported, 3)
+
+
 class Answer(LogEntry):
     """What the request came to."""
 
@@ -36,6 +55,7 @@ class Answer(LogEntry):
         "gaps",
         "unsupported",
         "sources",
+        "selected.reason",
     )
 
     request_id: RequestId
@@ -45,10 +65,11 @@ class Answer(LogEntry):
     tasks: tuple[TaskOutcome, ...] = ()
     reason: str = ""  # why it ended before all tasks did; it stands first in `gaps` too
     error_class: str = ""  # of what ended it early, such as `deadline`, or of the first task that failed for good
-    contradictions: tuple[str, ...] = ()
+    contradictions: tuple[str, ...] = ()  # between results: the figures, the tasks and what they say
     gaps: tuple[str, ...] = ()
-    unsupported: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()  # figures and addresses of a composed text that no result has
     confidence: float | None = None
+    confidence_parts: ConfidenceParts | None = None  # what it is the product of
     sources: tuple[str, ...] = ()
     usage: Usage = Usage()
     seconds: float = 0.0
@@ -56,6 +77,7 @@ class Answer(LogEntry):
     trace_id: str | None = None
     model: str = ""
     request_hash: str = ""
+    selected: Selected | None = None
     conflicts: int = 0  # attempts of the request that were found to be assigned twice, when it was answered
 
     def summary_headers(self) -> dict[str, str]:

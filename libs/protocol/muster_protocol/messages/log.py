@@ -1,7 +1,7 @@
 """On `results.<request_id>`: the entries of a request's log."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -57,6 +57,7 @@ class PlanRecorded(LogEntry):
         "plan.tasks.inputs",
         "plan.tasks.label",
         "warnings",
+        "answer_schema",
     )
 
     plan: Plan
@@ -71,6 +72,7 @@ class PlanRecorded(LogEntry):
     timeout_seconds: float = Field(default=300.0, gt=0)
     budget: Budget = Budget()
     growth: GrowthLimits = GrowthLimits()
+    answer_schema: dict[str, Any] | None = None  # what the output of the answer is to fit
     approve: bool = False  # a person has to approve it before anything is dispatched
     person_seconds: float = Field(default=PERSON_SECONDS, ge=0)  # waiting for people adds so much; 0: the clock runs
     planner: str = ""

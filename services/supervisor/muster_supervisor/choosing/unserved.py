@@ -41,8 +41,8 @@ def served_tags(signs: Signs) -> set[str]:
 
 
 def tags_in(state: RequestState) -> frozenset[str]:
-    """All tags on which the tasks of a plan can be given out."""
-    specs = state.plan.tasks if state.plan is not None else ()
+    """All tags on which the tasks of a request can be given out."""
+    specs = (task.spec for task in state.tasks.values())
     tags = {tag for spec in specs for tag in ((spec.worker,) if spec.worker else (spec.tag, *spec.roles))}
     return frozenset(tag for tag in tags if tag is not None)
 

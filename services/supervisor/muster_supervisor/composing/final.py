@@ -32,7 +32,13 @@ def final_answer(state: RequestState, step: GiveAnswer, draft: Draft, around: Ci
         missing = tuple(gap[:MAX_REASON] for gap in missing[:MAX_GAPS])
         outcomes = tuple(row.model_copy(update={"reason": row.reason and row.reason[:MAX_REASON]}) for row in outcomes)
         missing += tuple(f"{task_id} is done, but its output is too long" for task_id in draft.left_out[:MAX_GAPS])
+    parts = draft.findings.confidence(done, len(outcomes)) if outcomes else None
     status = step.status if step.status is AnswerStatus.CANCELLED else status_of(state)
+    cause = step.cause or (_error_class_of_tasks(state) if status is AnswerStatus.FAILED else "")
+    if draft.misfits:
+        missing += tuple(f"the answer does not fit answer_schema: {mistake}" for mistake in draft.misfits)
+        if status is AnswerStatus.DONE:
+            status, cause = AnswerStatus.PARTIAL, "bad_output"
     return Answer(
         request_id=state.request_id,
         status=status,
@@ -40,9 +46,13 @@ def final_answer(state: RequestState, step: GiveAnswer, draft: Draft, around: Ci
         output=draft.output,
         tasks=outcomes,
         reason=step.reason,
-        error_class=step.cause or (_error_class_of_tasks(state) if status is AnswerStatus.FAILED else ""),
+        error_class=cause,
         gaps=(step.reason, *missing) if step.reason else missing,
-        confidence=round(done / len(outcomes), 3) if outcomes else None,
+        contradictions=draft.findings.contradictions,
+        unsupported=draft.findings.unsupported,
+        sources=draft.findings.sources,
+        confidence=parts.product if parts is not None else None,
+        confidence_parts=parts,
         usage=state.usage + draft.usage + around.spent,
         seconds=round(around.seconds, 3),
         sequential_seconds=round(sum(outcome.seconds for outcome in outcomes), 3),
@@ -50,6 +60,7 @@ def final_answer(state: RequestState, step: GiveAnswer, draft: Draft, around: Ci
         model=around.model,
         request_hash=around.request_hash,
         conflicts=around.conflicts,
+        selected=draft.selected,
     )
 
 

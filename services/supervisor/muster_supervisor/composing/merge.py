@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from muster_agent.models.port import as_text
 from muster_protocol.fold import RequestState, TaskPhase, TaskState
-from muster_protocol.messages import Output, Usage
+from muster_protocol.messages import Output, Selected, Usage
+from muster_supervisor.checking.findings import NOTHING_FOUND, Findings
 
+MAX_MISSING = 20  # gaps in a text; the answer's own list has them all
 CUT_CHARACTERS = 100_000  # what is left of a text that is too long for one message
 
 
@@ -21,6 +23,11 @@ class Draft:
     is_composed: bool = False  # by a model
     is_cut: bool = False
     left_out: tuple[str, ...] = ()  # tasks whose outputs are too long for the answer
+    findings: Findings = NOTHING_FOUND
+    selected: Selected | None = None  # where the plan says `select`
+    value: Output = None  # what fits the schema that was asked for
+    is_fitted: bool = False
+    misfits: tuple[str, ...] = ()  # why nothing does
 
     @property
     def made_of(self) -> frozenset[str]:
@@ -29,6 +36,8 @@ class Draft:
     @property
     def output(self) -> Output:
         """The answer's `output`: each output under the id of its task."""
+        if self.is_fitted:
+            return self.value
         if self.is_one_answer:
             return next(iter(self.outputs.values()), None)
         return self.outputs or None
@@ -59,12 +68,23 @@ def _made_of(state: RequestState, task_id: str) -> tuple[str, ...]:
     return (*spec.dependencies, spec.item_of) if spec.item_of in state.tasks else spec.dependencies
 
 
-def chosen(state: RequestState) -> dict[str, TaskState]:
-    """The parts, or where the plan says `select`, the first final task that is done."""
+def chosen(state: RequestState, selected: Selected | None = None) -> dict[str, TaskState]:
+    """The parts, or where the plan says `select`, the final task that was picked, else the first that is done."""
     if state.plan_entry is not None and state.plan_entry.plan.aggregation == "select":
-        for task_id in _done_ends(state):
-            return {task_id: state.tasks[task_id]}
+        return picked(state, selected) or parts(state)
     return parts(state)
+
+
+def candidates(state: RequestState) -> dict[str, TaskState]:
+    """The final tasks that are done: where the plan says `select`, one of them is the answer."""
+    return {task_id: state.tasks[task_id] for task_id in _done_ends(state)}
+
+
+def picked(state: RequestState, selected: Selected | None) -> dict[str, TaskState]:
+    """The candidate that was selected, else the first."""
+    found = candidates(state)
+    task_id = selected.task_id if selected is not None and selected.task_id in found else next(iter(found), None)
+    return {task_id: found[task_id]} if task_id is not None else {}
 
 
 def _done_ends(state: RequestState) -> list[str]:
@@ -93,30 +113,31 @@ def gaps(state: RequestState) -> tuple[str, ...]:
     )
 
 
-def merge(state: RequestState, reason: str) -> Draft:
+def merge(state: RequestState, reason: str, selected: Selected | None = None) -> Draft:
     """The outputs one after the other: needs no model, and gives the same text every time."""
-    found = chosen(state)
+    found = chosen(state, selected)
     outputs = {task_id: output_of(task) for task_id, task in found.items()}
     if not outputs:
         return Draft(_nothing(state, reason), outputs)
     if _is_one_answer(state, found):
-        return Draft(as_text(next(iter(outputs.values()))), outputs, is_one_answer=True)
-    return Draft(_sections(state, outputs), outputs)
+        text = as_text(next(iter(outputs.values())))
+        return Draft(text, outputs, is_one_answer=True, selected=selected or _by_rule(state))
+    return Draft(_sections(state, outputs) + (_missing(state) if len(outputs) == 1 else ""), outputs)
 
 
 def completed(draft: Draft, state: RequestState, reason: str) -> Draft:
     """The draft with what was done since it was made: the answer's table and its output say the same."""
-    made_of = frozenset(chosen(state))
+    made_of = frozenset(chosen(state, draft.selected))
     if made_of == draft.made_of:
         return draft
-    plain = merge(state, reason)
+    plain = merge(state, reason, draft.selected)
     if draft.is_cut:
         return cut(plain, "it was cut before")
     if not draft.is_composed:
         return plain
     added = {task_id: output_of(state.tasks[task_id]) for task_id in state.tasks if task_id in made_of - draft.made_of}
     text = f"{draft.text}\n\n{_sections(state, added)}" if added else draft.text
-    return replace(plain, text=text, usage=draft.usage, is_composed=True)
+    return replace(plain, text=text, usage=draft.usage, is_composed=True, findings=draft.findings)
 
 
 def cut(draft: Draft, reason: str) -> Draft:
@@ -130,12 +151,29 @@ def cut(draft: Draft, reason: str) -> Draft:
             break
         kept[task_id] = draft.outputs[task_id]
     left_out = (*draft.left_out, *(task_id for task_id in draft.outputs if task_id not in kept))
-    return replace(draft, text=text, outputs=kept, is_cut=True, left_out=left_out)
+    return replace(draft, text=text, outputs=kept, is_cut=True, is_fitted=False, left_out=left_out)
 
 
 def _sections(state: RequestState, outputs: Mapping[str, Output]) -> str:
     names = {task_id: state.tasks[task_id].spec.name for task_id in outputs}
     return "\n\n".join(f"## {names[task_id]}\n\n{as_text(output)}" for task_id, output in outputs.items())
+
+
+def _by_rule(state: RequestState) -> Selected | None:
+    """The choice without a judge."""
+    found = list(candidates(state))
+    if state.plan_entry is None or state.plan_entry.plan.aggregation != "select" or not found:
+        return None
+    of = f"the first of {len(found)} final tasks that are done, in the order of the plan; nobody judged them"
+    return Selected(task_id=found[0], reason=of if len(found) > 1 else "the only final task that is done")
+
+
+def _missing(state: RequestState) -> str:
+    """What is missing beside the one output that is left: nothing else in the text would tell."""
+    found = gaps(state)
+    listed = "\n".join(f"- {gap}" for gap in found[:MAX_MISSING])
+    more = f"\n- … and {len(found) - MAX_MISSING} more" if len(found) > MAX_MISSING else ""
+    return f"\n\n## Missing\n\n{listed}{more}" if found else ""
 
 
 def output_of(task: TaskState) -> Output:

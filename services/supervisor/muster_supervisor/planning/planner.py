@@ -9,6 +9,7 @@ from typing import NamedTuple
 from muster_agent.budget import Limit, within_budget
 from muster_agent.models.port import NOTHING, Ask, Model, PlanBrief, require_complete
 from muster_agent.models.retry import ask_with_retry
+from muster_agent.output_schema import schema_mistake
 from muster_agent.team.schema import Team
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import current, fail
@@ -54,6 +55,8 @@ async def make_plan(request: Request, team: Team, model: Model, seen: Seen = NOT
 async def draft_plan(request: Request, team: Team, model: Model, seen: Seen = NOTHING_SEEN) -> tuple[Plan, Usage]:
     """The plan before it is checked and routed, and what it cost to make."""
     check_supported(request)
+    if request.answer_schema is not None and (mistake := schema_mistake(request.answer_schema)):
+        raise Invalid(f"is no JSON Schema: {mistake}", "answer_schema")
     match request:
         case Request(plan=Plan() as plan):
             return plan, NOTHING

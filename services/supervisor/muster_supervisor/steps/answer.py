@@ -19,8 +19,10 @@ from muster_protocol.errors import Invalid, Retryable
 from muster_protocol.fold import RequestState, is_complete
 from muster_protocol.messages import COMPOSE, Answer, AnswerStatus
 from muster_supervisor.abort import abort_request
-from muster_supervisor.composing.compose import compose
+from muster_supervisor.composing.check import check, look_for
+from muster_supervisor.composing.compose import compose, needs_model
 from muster_supervisor.composing.final import Circumstances, final_answer
+from muster_supervisor.composing.fit import fitted
 from muster_supervisor.composing.merge import Draft, chosen, completed, cut, merge
 from muster_supervisor.decide import GiveAnswer
 from muster_supervisor.owner import Owner
@@ -33,6 +35,7 @@ log = logging.getLogger("muster.supervisor")
 
 WRITE_SECONDS = 0.5  # kept back from composing to write the answer
 COUNT_SECONDS = 0.2  # for the number of conflicts; it is read while the answer is composed
+CHECK_SECONDS = 2.0  # for what is done by now, where the request itself is refused
 RETRY_SECONDS = 0.1  # before a large answer is tried again that the object store did not take
 
 
@@ -51,12 +54,13 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
     while owner.state.answer is None:
         if not step.reason and owner.state.plan_entry is not None and not is_complete(owner.state):
             return  # a success came late: what was skipped for its task is to be done now
-        has_more = bool(chosen(owner.state).keys() - draft.made_of)
+        has_more = bool(chosen(owner.state, draft.selected).keys() - draft.made_of)
         if has_more and not has_composed_again and owner.now() < owner.deadline - WRITE_SECONDS:
             has_composed_again = True
             draft = await _compose(owner, step)
             continue
-        draft = completed(draft, owner.state, step.reason)
+        draft = _fitted(completed(draft, owner.state, step.reason), owner.state)
+        draft = await check(draft, owner.state, owner.deadline - owner.now() - WRITE_SECONDS)
         answer = _final(owner, step, draft)
         try:
             is_written = await owner.compare_and_set(answer)
@@ -94,7 +98,9 @@ async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> tuple[
     around = Circumstances(bus.clock.now() - delivery.time, trace.trace_id, held.request_hash)
     is_cut = False
     while (found := await classify(bus, known.state, held)) is Disposition.OURS:  # again after a lost write
-        answer = _refusal(known.state, reason, around, is_cut=is_cut)
+        draft = merge(known.state, str(reason))
+        draft = await check(cut(draft, str(reason)) if is_cut else draft, known.state, CHECK_SECONDS)
+        answer = _refusal(known.state, reason, around, draft)
         try:
             is_written = await known.compare_and_set(answer, term=known.state.term)
         except Invalid:
@@ -112,12 +118,11 @@ async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> tuple[
     return found, known.state
 
 
-def _refusal(state: RequestState, invalid: Invalid, around: Circumstances, *, is_cut: bool) -> Answer:
+def _refusal(state: RequestState, invalid: Invalid, around: Circumstances, draft: Draft) -> Answer:
     """What is done by now, merged, and why there will not be more."""
     status = AnswerStatus.CANCELLED if state.cancelled is not None else AnswerStatus.FAILED
     reason = str(invalid)
-    draft, step = merge(state, reason), GiveAnswer(status, reason, cause=error_type(invalid))
-    answer = final_answer(state, step, cut(draft, reason) if is_cut else draft, around)
+    answer = final_answer(state, GiveAnswer(status, reason, cause=error_type(invalid)), draft, around)
     if state.plan_entry is not None:
         return answer
     return answer.model_copy(update={"text": f"The request is invalid. {reason}"})
@@ -129,15 +134,21 @@ async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
     with step_span(owner, names.COMPOSE):
         model = paying(owner, COMPOSE)
         plain = replace(merge(owner.state, step.reason), usage=model.usage)
-        if seconds <= 0 or step.is_plain or len(plain.made_of) < 2:
+        if seconds <= 0 or step.is_plain or not model.is_llm or not needs_model(owner.state, plain):
             return plain  # nothing for a model to do: no slot is waited for
         try:
             async with asyncio.timeout(seconds), owner.resources.model_slots:
-                composed = await compose(owner.state, model, step.reason)
+                findings = await look_for(owner.state, seconds)
+                composed = await compose(owner.state, model, step.reason, findings)
                 return replace(composed, usage=model.usage)
         except Exception as error:  # noqa: BLE001 - whatever a model raises, finished results are not lost
             log.warning("… answer  %s: composed without the model, which failed: %r", owner.request_id, error)
             return replace(merge(owner.state, step.reason), usage=model.usage)
+
+
+def _fitted(draft: Draft, state: RequestState) -> Draft:
+    schema = state.plan_entry.answer_schema if state.plan_entry is not None else None
+    return draft if schema is None else fitted(draft, schema)
 
 
 async def _count_conflicts(owner: Owner) -> None:

@@ -75,6 +75,7 @@ def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
         timeout_seconds=limits.task_timeout_seconds,
         budget=request.budget,
         growth=growth_limits(request, team),
+        answer_schema=request.answer_schema,
         approve=approve,
         person_seconds=_person_seconds(owner, request),
         planner=owner.resources.model.name if request.text else "given",

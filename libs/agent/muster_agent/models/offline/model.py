@@ -5,7 +5,18 @@ from dataclasses import dataclass
 
 from muster_agent.models.offline.plan import plan_by_rules
 from muster_agent.models.offline.work import SIGNATURE, work_by_rules
-from muster_agent.models.port import FREE, Ask, ComposeBrief, PlanBrief, Price, RefineBrief, Reply, WorkBrief
+from muster_agent.models.port import (
+    FREE,
+    Ask,
+    ComposeBrief,
+    JudgeBrief,
+    PlanBrief,
+    Price,
+    ReduceBrief,
+    RefineBrief,
+    Reply,
+    WorkBrief,
+)
 from muster_protocol.errors import Terminal
 
 _FAILED = "\n\nThe last attempt failed with: "
@@ -36,5 +47,5 @@ def _reply(ask: Ask) -> Reply:
             return work_by_rules(ask, brief)
         case RefineBrief(description=description, error=error):
             return Reply(text=f"{description.partition(_FAILED)[0]}{_FAILED}{error}\nAvoid that.")
-        case ComposeBrief():
+        case ComposeBrief() | JudgeBrief() | ReduceBrief():
             raise Terminal("rules do not compose; outputs are merged without a model")

@@ -2,10 +2,12 @@
 
 from typing import assert_never
 
-from muster_agent.models.port import Ask, ComposeBrief, PlanBrief, RefineBrief, WorkBrief
+from muster_agent.models.port import Ask, ComposeBrief, JudgeBrief, PlanBrief, ReduceBrief, RefineBrief, WorkBrief
 from muster_agent.models.prompts.boundary import Boundary
 from muster_agent.models.prompts.compose import compose_prompt
+from muster_agent.models.prompts.judge import judge_prompt
 from muster_agent.models.prompts.plan import plan_prompt
+from muster_agent.models.prompts.reduce import reduce_prompt
 from muster_agent.models.prompts.refine import refine_prompt
 from muster_agent.models.prompts.text import Prompt
 from muster_agent.models.prompts.work import work_prompt
@@ -23,5 +25,9 @@ def prompt(ask: Ask) -> Prompt:
             return refine_prompt(brief, data)
         case ComposeBrief() as brief:
             return compose_prompt(brief, data)
+        case JudgeBrief() as brief:
+            return judge_prompt(brief, data)
+        case ReduceBrief() as brief:
+            return reduce_prompt(brief, data)
         case _:
             assert_never(ask.brief)

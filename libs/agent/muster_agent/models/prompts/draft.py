@@ -1,4 +1,4 @@
-"""The schema of a plan as a model writes it: all that a plan can say, in fields that a strict schema can describe.
+"""What a model writes through a strict schema: the choice of a judge, and a plan with all that it can say.
 
 A strict schema has no open objects, so `inputs` and `output_schema` are JSON in a text. Fields that most tasks leave
 out may be left out.
@@ -40,3 +40,12 @@ class PlanDraft(BaseModel):
     tasks: list[TaskDraft]
     aggregation: Aggregation = Field(description="how the final outputs become the answer")
     final_instruction: str = Field(description="how to write the answer, with its language, format and audience")
+
+
+class Choice(BaseModel):
+    """Which output is the best, as a model writes it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    best: str = Field(description="one of the listed names")
+    reason: str = Field(description="why, in one or two sentences")

@@ -1,0 +1,1 @@
+"""What can be said about an answer without a model: contradictions, unsupported figures, sources, confidence. Pure."""

@@ -16,6 +16,7 @@ from muster_bus.pull import Pull
 from muster_protocol.messages import Failure, Request, Result, ResultStatus, Task
 from muster_protocol.plan import Plan, TaskSpec
 from muster_protocol.sender import Sender
+from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
 from muster_supervisor.owner import Owner, Resources
 from muster_supervisor.supervisor import Supervisor
@@ -74,8 +75,9 @@ def owner_of(
 ) -> Owner:
     """Who holds a delivery of the request `r1`, which has a minute."""
     team = load_team(muster.folder / "team.yaml")
-    measuring = Measuring(bus, team)
-    resources = Resources(bus, team, model or Scripted([]), asyncio.Semaphore(1), ack_wait, measuring, 86400.0)
+    measuring, breakers = Measuring(bus, team), Breakers(bus, team)
+    slots = asyncio.Semaphore(1)
+    resources = Resources(bus, team, model or Scripted([]), slots, ack_wait, measuring, 86400.0, breakers)
     return Owner(
         resources,
         "r1",

@@ -159,7 +159,7 @@ TASK = "libs/protocol/muster_protocol/messages/task.py"
 
 @guards(LOG, '        "plan.final_instruction",', rule="I10", replace="", seconds=40)
 @guards(PEOPLE, '"reason",\n        "value",', replace='"value",', rule="I10", seconds=40)
-@guards(TASK, '("description", "inputs", "expected_output", "context")', rule="I10", replace="()", seconds=40)
+@guards(TASK, '("description", "inputs", "expected_output", "context", "notes")', rule="I10", replace="()", seconds=40)
 async def test_a_key_in_what_was_asked_is_in_no_entry_no_task_and_no_event(team: RunningTeam):
     await team.start("supervisor", "s1", env={"ANTHROPIC_API_KEY": KEY})
     expected = {"type": "object", "description": f"expected {KEY}"}

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 import urllib.error
 import urllib.request
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from muster_bus.broker.embedded import free_port
 from muster_client import Settled
 from muster_protocol.errors import Invalid
-from muster_protocol.messages import AnswerStatus, Reply
+from muster_protocol.messages import AnswerStatus, Reply, Task
 from muster_protocol.messages.people import APPROVAL, APPROVE, EDIT, REJECT, question_id
 from muster_protocol.plan import Plan, TaskSpec
 from tests.harness import Muster
@@ -89,3 +90,32 @@ async def test_whoever_replies_hears_the_decision_over_http_too(muster: Muster) 
     await muster.start("worker", "w1")
     answer = await muster.answer(request)
     assert [row.id for row in answer.tasks] == ["c"]
+
+
+async def test_a_note_reaches_the_log_and_every_task_that_is_dispatched_after_it(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    request = await muster.submit([{"id": "a"}], approve=True)
+    await muster.until_log(request, lambda state: bool(state.open_questions))
+
+    await muster.client.note(request, "Leave out last year.")
+    await muster.until_log(request, lambda state: bool(state.notes))
+    await muster.client.reply(request, APPROVE)
+    await muster.until_log(request, lambda state: state.in_flight == 1 and not state.dispatch_unconfirmed)
+
+    (stored,) = await muster.bus.read("tasks.scripted", from_leader=True)
+    assert Task.read(stored.data).notes == ("Leave out last year.",)
+
+
+@pytest.mark.sweep
+async def test_a_request_is_cancelled_within_a_second_also_while_it_waits_for_a_person(muster: Muster) -> None:
+    await muster.start("supervisor", "s1")
+    request = await muster.submit([{"id": "a"}], approve=True)
+    await muster.until_log(request, lambda state: bool(state.open_questions))
+
+    began = time.monotonic()
+    await muster.client.cancel(request, "enough")
+    answer = await muster.answer(request)
+    seconds = time.monotonic() - began
+
+    assert answer.status is AnswerStatus.CANCELLED
+    assert seconds < 1.0

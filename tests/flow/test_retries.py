@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from muster_agent.models.port import Ask, RefineBrief, Reply
+from muster_agent.models.refined import RefineDraft
 from muster_agent.models.scripted import Scripted
 from muster_protocol.messages import AnswerStatus, Revision, Usage
 from tests.flow.in_process import supervising
@@ -75,6 +76,22 @@ async def test_a_model_role_that_did_the_wrong_thing_gets_a_description_by_a_mod
     assert "say please" in asked.brief.error
     revised = [entry.body.description for entry in await muster.log(request) if isinstance(entry.body, Revision)]
     assert (revised, answer.usage.output_tokens) == (["please find it"], 7)
+
+
+async def test_a_task_that_words_cannot_mend_is_not_tried_again_and_the_answer_says_why(muster: Muster) -> None:
+    await muster.start("worker", "w1")
+    draft = RefineDraft(can_be_mended=False, description="", reason="Nobody has ever written it down.")
+    async with supervising(muster, model := Scripted([Reply(draft.model_dump_json())])):
+        task = {"id": "a", "tag": "thinker", "description": "find it", "inputs": {"years": [1, 2]}}
+        answer = await muster.answer(await muster.submit([task, {"id": "b", "dependencies": ["a"]}]))
+
+    assert (answer.status, answer.tasks[0].attempts) == (AnswerStatus.FAILED, 1)
+    reason = answer.tasks[0].reason or ""
+    assert reason.startswith("words cannot mend this: Nobody has ever written it down; it failed with: ")
+    assert "words cannot mend this" in (answer.tasks[1].reason or "")
+    (asked,) = model.asked
+    assert isinstance(asked.brief, RefineBrief)
+    assert (asked.brief.role and asked.brief.role.name, asked.brief.attempts_left) == ("thinker", 2)
 
 
 async def test_a_model_role_that_may_not_be_described_anew_is_tried_again_as_it_was(muster: Muster) -> None:

@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "trace": "muster_cli.commands.trace:trace",
     "conflicts": "muster_cli.commands.conflicts:conflicts",
     "reply": "muster_cli.people.reply:reply",
+    "note": "muster_cli.people.note:note",
     "cancel": "muster_cli.commands.cancel:cancel",
     "reset": "muster_cli.commands.reset:reset",
     "check": "muster_cli.commands.check:check",

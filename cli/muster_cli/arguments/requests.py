@@ -49,3 +49,6 @@ def _add_reply(add_parser: AddParser) -> None:
     reply.add_argument("--reason", default="", help="why; it stands in the log, and in the answer of what is rejected")
     reply.add_argument("--question", default="", metavar="ID", help="which, where a request asks several")
     add_json(reply)
+    note = add_command(add_parser, "note", "say something about a request that goes on: its next model calls follow it")
+    note.add_argument("id", metavar="ID", help="of a request")
+    note.add_argument("text", metavar="TEXT", help="what you have to say; its first 2,000 characters count")

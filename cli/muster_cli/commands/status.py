@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from muster_bus.broker.storing import why_not_stored
+from muster_bus.buckets.breakers import shown_breakers
 from muster_bus.buckets.conflicts import count_conflicts
 from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
@@ -46,6 +47,7 @@ class Overview:
     ended: list[Ended]
     ended_missing: str  # why they are not listed
     conflicts: int
+    breakers: list[dict[str, Any]]  # of roles that do not answer
     trouble: str  # why the broker stores nothing, if so
 
 
@@ -113,7 +115,8 @@ async def _overview(client: Client, coordinator_url: str | None, storing: Awaita
     rows = [(request, view.standing) for request, view in zip(newest, found, strict=True)]
     ended, missing = await ended_requests(coordinator_url, MAX_SHOWN)
     conflicts = await _conflict_count(client)
-    return Overview(now, workers, count, rows, ended, missing, conflicts, await storing)
+    breakers = await shown_breakers(client.bus, now)
+    return Overview(now, workers, count, rows, ended, missing, conflicts, breakers, await storing)
 
 
 async def _conflict_count(client: Client) -> int:
@@ -142,6 +145,7 @@ def _overview_document(overview: Overview) -> dict[str, Any]:
         "ended_missing": overview.ended_missing,
         "workers": [worker.model_dump(mode="json", exclude={"roles"}) for worker in overview.workers],
         "conflicts": overview.conflicts,
+        "breakers": overview.breakers,
         "trouble": overview.trouble,
     }
 
@@ -164,6 +168,10 @@ def _show_overview(out: Console, overview: Overview) -> None:
         out.print(overview.ended_missing, style="dim", soft_wrap=True)
     if overview.conflicts:
         out.print(_conflicts_line(overview.conflicts))
+    for one in overview.breakers:
+        when = f"in {duration(one['next_try_in_seconds'])}" if one["next_try_in_seconds"] else "with the next task"
+        text = f"role '{one['role']}' does not answer ({one['state'].replace('_', '-')}), it is tried again {when}"
+        out.print(text, style="yellow", soft_wrap=True)
 
 
 def _ended(overview: Overview) -> Listing:

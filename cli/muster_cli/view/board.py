@@ -79,9 +79,7 @@ class Board:
             case Result() as result:
                 news = self._result(result)
             case Revision() as revision:
-                better = "" if revision.description == described else " with a better description"
-                text = f"{revision.task_id}  attempt {revision.attempt}{better}"
-                news = News(NewsKind.RETRY, text)
+                news = News(NewsKind.RETRY, _next_attempt(revision, described))
             case (Question() | Decision()) as people:
                 news = self._of_people(people)
             case Answer() as answer if self.state.answer is answer:
@@ -191,3 +189,11 @@ def in_order(state: RequestState) -> list[tuple[str, int]]:
     for task_id in ordered(needs):
         depths[task_id] = max((depths[name] + 1 for name in needs[task_id]), default=0)
     return sorted(depths.items(), key=lambda pair: pair[1])
+
+
+def _next_attempt(revision: Revision, described: str | None) -> str:
+    """What will be tried next, or why nothing will."""
+    name = f"{revision.task_id}  attempt {revision.attempt}"
+    if revision.gives_up:
+        return f"{name} is not made: {revision.reason}"
+    return name if revision.description == described else f"{name} with a better description"

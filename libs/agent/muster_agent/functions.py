@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +30,7 @@ class Context:
     outputs: Mapping[str, Output]
     progress: Callable[[str], None] = _ignore
     tool_used: Callable[[str, float, str | None, str | None], None] = _ignore  # tool, seconds, error, its class
+    notes: Sequence[str] = ()  # what people said about the request; it grows while the task is done
 
 
 def load_function(path: str, folder: Path) -> Callable[..., Any]:

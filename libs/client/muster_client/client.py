@@ -23,7 +23,7 @@ from muster_bus.tracing import names
 from muster_bus.tracing.tracing import OFF, Tracing, application_tracer
 from muster_client.follow import Following, Update
 from muster_client.overdue import Expected, in_time
-from muster_client.replies import question_for, reply_to
+from muster_client.replies import ReplyFields, question_for, reply_to
 from muster_client.timeline import Timeline
 from muster_client.timeline.read import read_timeline
 from muster_client.view import RequestView, view
@@ -32,7 +32,7 @@ from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Invalid, Misconfigured
 from muster_protocol.fields import check_spelling, check_supported
 from muster_protocol.fold import Entry, RequestState, apply, fold
-from muster_protocol.messages import Answer, Budget, Cancel, Decision, Reply, Request, Result, Taken
+from muster_protocol.messages import Answer, Budget, Cancel, Decision, Note, Reply, Request, Result, Taken
 from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
 from muster_protocol.plan import Plan
 from muster_protocol.sender import Origin, Sender
@@ -61,15 +61,6 @@ class RequestFields(TypedDict, total=False):
     num_tasks: int | None
     answer_schema: dict[str, Any] | None
     metadata: dict[str, Any] | None
-
-
-class ReplyFields(TypedDict, total=False):
-    """What may be said beside the choice."""
-
-    question: str  # the one that is open, if absent
-    value: Any
-    plan: Plan | dict[str, Any] | None
-    reason: str
 
 
 class Client:
@@ -213,6 +204,15 @@ class Client:
         asked = question_for(state, more.pop("question", ""))
         fields = {"request_id": state.request_id, "question": asked.question.id, "choice": choice, **more}
         return await reply_to(self.bus, Reply.of(fields))
+
+    async def note(self, request_id: str, text: str) -> None:
+        """Say something about a request that goes on; returns when that is kept."""
+        request_id = subjects.as_id(request_id)
+        note, origin = (
+            Note.of({"request_id": request_id, "text": text}),
+            self.bus.origin(request_id, nonce=secrets.token_hex(4)),
+        )
+        await self.bus.store(note, origin, give_up_after=GIVE_UP_AFTER_SECONDS)
 
     async def close(self) -> None:
         await self.bus.close()

@@ -80,7 +80,8 @@ def line_of(time: float, sender: str, body: LogBody | Event | ErrorReport) -> Lo
         case Answer():
             return _answer(time, sender, body)
         case Revision():
-            again = f"↻ retry   {_name(body.task_id, body.attempt)}  after: {body.reason}"
+            sign = "✗ no more" if body.gives_up else "↻ retry"
+            again = f"{sign:<9} {_name(body.task_id, body.attempt)}  after: {body.reason}"
             return LogLine(time, sender, body.kind, again, body.task_id, body.attempt)
         case ErrorReport():
             return LogLine(time, sender, body.kind, f"✗ refused {body.subject} #{body.sequence}: {body.reason}")

@@ -6,6 +6,7 @@ a plan with mistakes is refused. The owner writes into the log which of the thre
 
 import asyncio
 import secrets
+from typing import Any, TypedDict
 
 from muster_bus.connection import Bus
 from muster_bus.log import RequestLog
@@ -13,11 +14,21 @@ from muster_protocol.errors import Invalid, Terminal
 from muster_protocol.fold import RequestState
 from muster_protocol.fold.questions import Asked
 from muster_protocol.messages import Decision, Reply
+from muster_protocol.plan import Plan
 from muster_protocol.questions import words_of
 
 GIVE_UP_AFTER_SECONDS = 30.0
 TAKEN_IN_SECONDS = 5.0  # by an owner that lives; without one the reply is kept
 LOOK_SECONDS = 1.0
+
+
+class ReplyFields(TypedDict, total=False):
+    """What may be said beside the choice."""
+
+    question: str  # the one that is open, if absent
+    value: Any
+    plan: Plan | dict[str, Any] | None
+    reason: str
 
 
 class NotAsked(Invalid):

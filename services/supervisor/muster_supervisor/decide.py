@@ -3,12 +3,21 @@
 `due` changes one thing in the state: `advance` moves the timers that have run out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
 from muster_protocol.attempt_id import AttemptId
-from muster_protocol.fold import RequestState, TaskPhase, advance, is_complete, left_of, next_timer, pending_growth
+from muster_protocol.fold import (
+    RequestState,
+    TaskPhase,
+    TaskState,
+    advance,
+    is_complete,
+    left_of,
+    next_timer,
+    pending_growth,
+)
 from muster_protocol.fold.people import why_cancelled
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
 from muster_protocol.questions import is_approval_asked
@@ -94,10 +103,11 @@ class Allowance:
 
 
 ALLOWANCE = Allowance()
+IsHeld = Callable[[TaskState], bool]  # nobody who can do the task may be given anything now
 
 
-def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE) -> list[Step]:
-    """What to do now. The same state and time always give the same steps."""
+def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE, is_held: IsHeld | None = None) -> list[Step]:
+    """What to do now. The same state and time always give the same steps. What is held is not given out."""
     if state.answer is not None:
         return []
     advance(state, now)
@@ -106,11 +116,11 @@ def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE) -> li
         return first
     steps: list[Step] = [Expire(_last_attempt(state, task_id)) for task_id in state.expired]
     steps.extend(Grow(cause) for cause in pending_growth(state))
-    attempts = tuple(_dispatchable(state, now, allowance))
+    attempts = tuple(_dispatchable(state, now, allowance, is_held))
     if attempts:
         steps.append(DispatchTasks(attempts))
     steps.extend(_retries(state, now))
-    if not steps and state.ready and not state.in_flight:
+    if not steps and state.ready and not state.in_flight and not _is_any_held(state, is_held):
         return [GiveAnswer(status_of(state), "the budget is used up", cause="budget")]
     return steps
 
@@ -186,13 +196,20 @@ def _retries(state: RequestState, now: float) -> Iterator[Refine | TryAgain]:
         yield step(attempt, now + retry_delay(attempt, error, retry))
 
 
-def _dispatchable(state: RequestState, now: float, allowance: Allowance) -> Iterator[Reservation]:
+def _is_any_held(state: RequestState, is_held: IsHeld | None) -> bool:
+    return is_held is not None and any(is_held(state.tasks[task_id]) for task_id in state.ready)
+
+
+def _dispatchable(
+    state: RequestState, now: float, allowance: Allowance, is_held: IsHeld | None
+) -> Iterator[Reservation]:
     """The next attempts of ready tasks, as many as fit: tasks in flight, tokens and money."""
     plan_entry = state.plan_entry
     assert plan_entry is not None
     left = left_of(state)
     most = plan_entry.in_flight if allowance.window is None else min(plan_entry.in_flight, allowance.window)
-    for task_id in islice(state.ready, max(0, most - state.in_flight)):
+    free = state.ready if is_held is None else (one for one in state.ready if not is_held(state.tasks[one]))
+    for task_id in islice(free, max(0, most - state.in_flight)):
         if left.is_used_up:
             return
         granted = left.grant(allowance.tokens, allowance.usd)

@@ -19,6 +19,7 @@ from muster_protocol.errors import MusterError
 from muster_protocol.fold import Entry, RequestState
 from muster_protocol.messages import Answer, LogBody, PlanRecorded, Request, Result, Taken, Usage
 from muster_protocol.sender import Origin
+from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
 from muster_supervisor.choosing.unserved import tags_in
 from muster_supervisor.choosing.window import Windows
@@ -49,6 +50,7 @@ class Resources:
     lease_seconds: float
     measuring: Measuring
     longest_deadline: float  # with what waiting for people may add: half the age of the logs
+    breakers: Breakers
     windows: Windows = field(default_factory=Windows)
 
 
@@ -215,6 +217,7 @@ class Owner:
         self._measured_up_to = entry.sequence
         if entry.sequence > self.term and self.state.is_counted(result):
             self.resources.measuring.observe(result, entry.time)
+            self.resources.breakers.observe(result, entry.time, by_owner=h.is_owner(entry.sender))
 
     def _taken(self, *, handed_back: bool = False) -> Taken:
         return Taken(

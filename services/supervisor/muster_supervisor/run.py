@@ -43,6 +43,7 @@ from muster_bus.lease import Delivery
 from muster_protocol.errors import MusterError
 from muster_supervisor.abort import stop_overtaken
 from muster_supervisor.carry_out import Steps
+from muster_supervisor.choosing.holding import Holding
 from muster_supervisor.control import Controls
 from muster_supervisor.decide import ALLOWANCE, Allowance, due, next_time
 from muster_supervisor.owner import LeaseLost, Owner, Superseded
@@ -69,6 +70,7 @@ class Run:
         self._redelivered = asyncio.Event()
         self._controls = Controls(owner)
         self._steps = Steps(owner)
+        self._holding = Holding(owner)
         self._is_stopping = False
         self._has_exported_workflow = False
         self._lease_lost_at = 0.0
@@ -142,7 +144,8 @@ class Run:
             owner.check()
             self._controls.poll()
             stop_overtaken(owner)
-            if steps := self._steps.startable(due(owner.state, owner.now(), self._allowance())):
+            now = owner.now()
+            if steps := self._steps.startable(due(owner.state, now, self._allowance(), self._holding.at(now))):
                 await self._steps.carry_out(steps)
             else:
                 await self._wait()
@@ -224,7 +227,8 @@ class Run:
         """Wait until the log changes, a timer is due, or it is time to read the log without an announcement."""
         self.settled.set()
         owner = self.owner
-        until = next_time(owner.state)
+        times = [time for time in (next_time(owner.state), self._holding.until) if time is not None]
+        until = min(times, default=None)
         timeout = min(LOOK_SECONDS, owner.resources.lease_seconds)
         is_look = until is None or until - owner.now() > timeout
         if not is_look and until is not None:

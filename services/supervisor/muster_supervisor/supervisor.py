@@ -14,6 +14,7 @@ from muster_bus.connection import Bus
 from muster_bus.pull import Pull
 from muster_protocol import subjects
 from muster_protocol.fold import RequestState
+from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
 from muster_supervisor.intake import Intake
 from muster_supervisor.leftovers import Leftovers
@@ -40,6 +41,7 @@ class Supervisor:
         self._sweeping: asyncio.Task[None] | None = None
         self._watch: WorkerWatch | None = None
         self._measuring: Measuring | None = None
+        self._breakers = Breakers(bus, team)
 
     @property
     def last_turn_at(self) -> float:
@@ -54,7 +56,9 @@ class Supervisor:
         measuring = self._measuring = Measuring(self.bus, self._team)
         longest = await until_there(self.bus, partial(longest_deadline, self.bus))
         slots = asyncio.Semaphore(MODEL_SLOTS)
-        resources = Resources(self.bus, self._team, self._model, slots, lease_seconds, measuring, longest)
+        resources = Resources(
+            self.bus, self._team, self._model, slots, lease_seconds, measuring, longest, self._breakers
+        )
         intake = self._intake = Intake(resources)
         await self.bus.watch(subjects.ALL_CONTROL, intake.on_control)
         await follow_conflicts(self.bus, intake.on_conflict)
@@ -67,6 +71,7 @@ class Supervisor:
         self._watch = WorkerWatch(self.bus, self._team, partial(_states, intake), on_unserved, resources.windows)
         self._watch.start()
         measuring.start(lambda: bool(intake.runs))
+        self._breakers.start(lambda: bool(intake.runs), partial(_wake, intake))
         log.info("ready: team %s, model %s", team, self._model.name)
 
     async def stop(self, grace_seconds: float) -> None:
@@ -91,9 +96,16 @@ class Supervisor:
                 await asyncio.wait(late, timeout=grace_seconds / 4)  # those without a run are handed back by the intake
         if self._measuring is not None:
             await self._measuring.stop()
+        self._breakers.stop()
         await self.bus.flush()
         self._pull.stop()
 
 
 def _states(intake: Intake) -> list[RequestState]:
     return [run.owner.state for run in intake.runs.values()]
+
+
+def _wake(intake: Intake) -> None:
+    """Let every request look again at what is due: a role may be given attempts."""
+    for run in intake.runs.values():
+        run.owner.log.wake()

@@ -75,6 +75,7 @@ class RunningAttempt:
         "delivery",
         "is_aborted",
         "is_running",
+        "notes",
         "start_announced",
         "task",
     )
@@ -89,6 +90,7 @@ class RunningAttempt:
         self._keeps: int | None = None  # the message with which another side goes on
         self._refused: set[int] = set()  # messages that were acked because this one runs
         self._abort_reason = ""
+        self.notes = list(task.notes)  # of people; those that come while it runs are added
         self._is_settling = False
         self._has_outcome = False
         self.is_aborted = False
@@ -221,7 +223,7 @@ class RunningAttempt:
     async def _run(self) -> Outcome:
         """Run the role, store its result, and only then ack."""
         began = time.monotonic()
-        context = self._resources.events.context(self.task, self.announce_start)
+        context = self._resources.events.context(self.task, self.announce_start, self.notes)
         outcome = await self._resources.executor.run(self.task, context, self._meter)
         seconds = time.monotonic() - began
         if self.is_aborted:  # a success would count if it came first, and this one was told to leave that to another

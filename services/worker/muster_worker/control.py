@@ -8,7 +8,8 @@ from muster_bus.connection import Incoming
 from muster_bus.receive import open_live
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import Invalid
-from muster_protocol.messages import CONTROL_KINDS, Abort, Check
+from muster_protocol.messages import CONTROL_KINDS, Abort, Check, Note
+from muster_protocol.messages.people import SERVICES, add_note
 from muster_worker.attempt import RunningAttempt
 
 log = logging.getLogger("muster.worker")
@@ -34,6 +35,9 @@ class Control:
             case Check() as check:
                 for key in check.attempt_ids & self._running.keys():
                     self._running[key].answer_check(check.at)
+            case Note() as note:
+                for key in of_request(self._running, note.request_id):
+                    add_note(self._running[key].notes, note.text)
             case None:
                 return
 
@@ -53,13 +57,19 @@ class Control:
             self._cancelled.popitem(last=False)
 
 
-def order_in(message: Incoming) -> Abort | Check | None:
-    """The abort or the check that a control message carries, if its sender may give one."""
+def of_request(running: Iterable[AttemptId], request_id: str) -> list[AttemptId]:
+    return [attempt for attempt in running if attempt.request_id == request_id]
+
+
+def order_in(message: Incoming) -> Abort | Check | Note | None:
+    """The abort, the check or the note that a control message carries, if its sender may give one."""
     try:
         sender, control = open_live(message, CONTROL_KINDS)
     except Invalid as reason:
         log.debug("%s: ignored a control message: %s", message.subject, reason)
         return None
+    if isinstance(control, Note):
+        return None if sender.startswith(SERVICES) else control
     if not isinstance(control, Abort | Check):
         return None  # a cancel is only a wish: the owner decides on it in the log, and then sends an abort
     return control if sender.startswith(MAY_ORDER) else None

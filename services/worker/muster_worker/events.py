@@ -6,7 +6,7 @@ What tells of double work, `started` and `refused`, is repeated in the backgroun
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from muster_agent.functions import Context
 from muster_bus.connection import Bus
@@ -58,7 +58,7 @@ class Events:
         """Wait a little for what is not stored yet."""
         await self._confirming.finish(timeout)
 
-    def context(self, task: Task, announce_start: Callable[[], None]) -> Context:
+    def context(self, task: Task, announce_start: Callable[[], None], notes: Sequence[str] = ()) -> Context:
         """What a role gets beside its task: its inputs, and functions that publish how it goes.
 
         The start is announced before anything else is said about the attempt.
@@ -83,7 +83,7 @@ class Events:
             )
             self._publish(used)
 
-        return Context(task.context, progress, tool_used)
+        return Context(task.context, progress, tool_used, notes)
 
     async def returned_unread(self, delivery: Delivery) -> None:
         """Store the note for a task that was handed back before it was read: its message id names the attempt."""

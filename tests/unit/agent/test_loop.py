@@ -25,6 +25,7 @@ from muster_agent.models.scripted import Scripted
 from muster_agent.tools.tool import Tool, tool_of
 from muster_protocol.errors import Invalid, Misconfigured
 from muster_protocol.messages import Result, ResultStatus, Usage
+from muster_protocol.messages.people import MAX_NOTE, MAX_NOTES, add_note
 from muster_protocol.workers.role_card import RoleCard
 
 USED = Usage(input_tokens=400, output_tokens=100, usd=0.01, model_calls=1)
@@ -227,3 +228,33 @@ def test_prompts_of_the_supervisor_have_roles_mistakes_and_gaps():
     assert "exactly 3 tasks" in user
     assert "- no tasks" in user
     assert "c failed" in prompt(Ask(ComposeBrief("g", {"a": 1}, gaps=("c failed",))))[1]
+
+
+async def test_what_a_person_says_while_a_tool_runs_is_in_the_next_model_call():
+    notes, prompts = list[str](), list[str]()
+
+    def listen() -> str:
+        add_note(notes, "Leave out last year.")
+        return "listened"
+
+    def script(ask: Ask) -> Reply:
+        prompts.append(prompt(ask).user)
+        return calls("listen") if len(prompts) == 1 else Reply("done", usage=USED)
+
+    await work(Scripted(script), WorkBrief("do it", notes=notes), {"listen": tool_of(listen)}, Meter(), ignore)
+
+    assert ["Leave out last year." in text for text in prompts] == [False, True]
+
+
+def test_whoever_composes_sees_what_people_said():
+    assert "in French" in prompt(Ask(ComposeBrief("g", {"a": 1}, notes=("in French",)))).user
+
+
+def test_notes_are_bounded_in_number_and_size():
+    notes = list[str]()
+    for number in range(MAX_NOTES + 3):
+        add_note(notes, f"{number} " + "x" * 2 * MAX_NOTE)
+
+    assert len(notes) == MAX_NOTES
+    assert notes[0].startswith("3 ")
+    assert {len(note) for note in notes} == {MAX_NOTE}

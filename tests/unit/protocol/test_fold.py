@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster_protocol.fold import advance, next_timer
+from muster_protocol.fold import TaskPhase, advance, next_timer
 from muster_protocol.messages import Decision, Reservation, Reserved, ResultStatus, Usage
 from tests.guards import guards
 from tests.unit.protocol.log_builder import (
@@ -163,6 +163,20 @@ def test_a_task_that_nobody_began_and_that_names_no_tag_has_no_role():
     log = planned(task("t").model_copy(update={"tag": None}))
 
     assert [row.role for row in log.state.outcomes()] == [""]
+
+
+def test_a_task_that_words_cannot_mend_has_failed_until_a_late_success():
+    log = planned(task("t"), task("after", "t"))
+    log.run(failure("t"))
+    given_up = revision("t", 2).model_copy(update={"gives_up": True, "reason": "words cannot mend this: no such table"})
+
+    log.own(given_up)
+
+    assert (log.state.tasks["t"].phase, log.state.tasks["after"].phase) == (TaskPhase.FAILED, TaskPhase.SKIPPED)
+    assert log.state.tasks["after"].reason == "t failed: words cannot mend this: no such table"
+    assert (log.state.open_tasks, log.state.awaiting_retry) == (0, {})
+    log.work(result("t", 1, worker="w2"))
+    assert (log.state.tasks["t"].phase, log.state.tasks["after"].phase) == (TaskPhase.DONE, TaskPhase.READY)
 
 
 def test_a_final_failure_is_not_tried_again():

@@ -67,9 +67,9 @@ def test_nothing_is_due_for_an_answered_request():
 
 @guards(
     "services/supervisor/muster_supervisor/decide.py",
-    "attempts = tuple(_dispatchable(state, now, allowance))",
+    "attempts = tuple(_dispatchable(state, now, allowance, is_held))",
     rule="I5",
-    replace="attempts = () if state.in_flight else tuple(_dispatchable(state, now, allowance))",
+    replace="attempts = () if state.in_flight else tuple(_dispatchable(state, now, allowance, is_held))",
 )
 def test_i5_a_chain_beside_a_slow_task_does_not_wait_for_it():
     log = planned(task("slow"), task("one"), task("two", "one"), task("three", "two"), task("all", "slow", "three"))

@@ -6,7 +6,7 @@ from muster_bus.connection import Incoming
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import SideId
 from muster_protocol.headers import headers_of
-from muster_protocol.messages import Abort, Cancel, Check
+from muster_protocol.messages import Abort, Cancel, Check, Note
 from muster_protocol.sender import Origin, Sender
 from muster_worker.control import MAX_REMEMBERED, Control, order_in, stopped_by
 
@@ -14,7 +14,7 @@ OWNER = Sender("supervisor", "s1")
 RUNNING = [AttemptId("r1", "a", 1), AttemptId("r1", "a", 2), AttemptId("r1", "b", 1), AttemptId("r2", "a", 1)]
 
 
-def control(message: Abort | Cancel | Check, sender: Sender = OWNER, subject: str = "control.r1") -> Incoming:
+def control(message: Abort | Cancel | Check | Note, sender: Sender = OWNER, subject: str = "control.r1") -> Incoming:
     return Incoming(subject, "", message.body(), headers_of(message, Origin(message.request_id, sender)))
 
 
@@ -44,6 +44,13 @@ def test_a_check_of_the_coordinator_is_accepted():
 
     assert order_in(control(check, Sender("coordinator", "c1"))) == check
     assert order_in(control(check, Sender("client", "c1"))) is None
+
+
+def test_a_note_is_a_person_s():
+    note = Note(request_id="r1", text="in French")
+
+    assert order_in(control(note, Sender("client", "c1"))) == note
+    assert order_in(control(note, Sender("worker", "w1"))) is None
 
 
 def test_an_abort_stops_the_attempts_that_it_lists():

@@ -1,7 +1,7 @@
 """The model port: a typed brief with tools goes in, text or tool calls with their cost come out."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import Any, Literal, Protocol
@@ -63,14 +63,25 @@ class WorkBrief:
     expected_output: str | Mapping[str, Any] | None = None
     context: Mapping[str, Output] = field(default_factory=dict[str, Output])
     inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    notes: Sequence[str] = ()  # of people; it may grow while the task is done, and is read for each reply
 
 
 @dataclass(frozen=True, slots=True)
 class RefineBrief:
-    """Rewrite the description of a failed task so that the next attempt avoids the error."""
+    """Rewrite the description of a failed task so that the next attempt avoids the error, or say that no words can.
+
+    `description` is the task's own, `last` what the failed attempt was given if that was another one.
+    """
 
     description: str
     error: str
+    last: str = ""
+    role: RoleCard | None = None
+    persona: str = ""
+    tools: tuple[str, ...] = ()
+    expected_output: str | Mapping[str, Any] | None = None
+    inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    attempts_left: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +97,7 @@ class ComposeBrief:
     draft: str = ""  # an answer that does not fit the schema, and what is wrong with it
     mistakes: tuple[str, ...] = ()
     request: str = ""
+    notes: Sequence[str] = ()  # of people
     asked: Mapping[str, str] = field(default_factory=dict[str, str])  # of each output: what was asked, and of whom
 
 

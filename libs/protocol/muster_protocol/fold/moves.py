@@ -21,6 +21,7 @@ class Cause(StrEnum):
     FAILED_FOR_NOW = "result: failed, attempts are left"
     FAILED_FOR_GOOD = "result: failed for good, or cancelled"
     REVISED = "revision"
+    GIVEN_UP = "revision, which gives the task up"
     DELAY_OVER = "the delay is over"
     LIST_GIVEN = "the list that it goes over is given"
     EXTENDED = "extended"
@@ -37,6 +38,7 @@ TRANSITIONS: dict[tuple[TaskPhase, Cause], TaskPhase] = {
     (TaskPhase.RESERVED, Cause.FAILED_FOR_NOW): TaskPhase.AWAITING_RETRY,
     (TaskPhase.RESERVED, Cause.FAILED_FOR_GOOD): TaskPhase.FAILED,
     (TaskPhase.AWAITING_RETRY, Cause.REVISED): TaskPhase.DELAYED,
+    (TaskPhase.AWAITING_RETRY, Cause.GIVEN_UP): TaskPhase.FAILED,
     (TaskPhase.DELAYED, Cause.DELAY_OVER): TaskPhase.READY,
     (TaskPhase.DELAYED, Cause.RESERVED): TaskPhase.RESERVED,  # its owner's clock said that the delay was over
     (TaskPhase.WAITING, Cause.LIST_GIVEN): TaskPhase.GROWING,
@@ -69,6 +71,7 @@ def move(state: RequestState, task: TaskState, cause: Cause) -> bool:
             state.open_tasks -= 1
             _release_dependents(state, task)
         case TaskPhase.FAILED:
+            state.awaiting_retry.pop(task_id, None)
             state.open_tasks -= 1
             _lose(state, task)
         case TaskPhase.SKIPPED:

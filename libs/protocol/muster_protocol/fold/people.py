@@ -8,11 +8,10 @@ from muster_protocol.fold.plans import lay_out, release
 from muster_protocol.fold.questions import Asked, paused_seconds
 from muster_protocol.fold.state import Entry, RequestState
 from muster_protocol.messages import Decision, Question
-from muster_protocol.messages.people import APPROVAL, APPROVE, EDIT
+from muster_protocol.messages.people import APPROVAL, APPROVE, EDIT, MAX_NOTES
 from muster_protocol.plan import is_acyclic
 
 MAX_REFUSALS = 5  # replies that are remembered for whoever sent them
-MAX_NOTES = 20  # that are remembered; of more the last ones
 
 
 def ask(state: RequestState, entry: Entry, body: Question) -> None:

@@ -19,7 +19,7 @@ ENTRIES: what an entry that counts does to the request.
   dispatched  notes where the messages of attempts are stored
   result      the first of an attempt counts, and a worker's first success of the task whichever attempt it is of
               (counting.py); any other adds its cost alone, and so does that of a worker that was stopped (cancelled)
-  revision    the first for the next attempt of a task that awaits its retry
+  revision    the first for the next attempt of a task that awaits its retry; or it gives the task up
   question    the first with an id opens it; while one is open the deadline moves (people.py)
   decision    what a person said: a cancel ends the request, the first reply to a question counts, or its default;
               a plan that waits for approval is carried out, replaced or given up
@@ -46,7 +46,7 @@ from muster_protocol.fold.moves import Cause, move
 from muster_protocol.fold.people import ask, decide
 from muster_protocol.fold.plans import plan
 from muster_protocol.fold.results import take_result
-from muster_protocol.fold.state import Attempt, Entry, RequestState
+from muster_protocol.fold.state import Attempt, Entry, RequestState, TaskPhase
 from muster_protocol.fold.terms import note_progress, take
 from muster_protocol.fold.writers import WRITERS, may_write
 from muster_protocol.messages import (
@@ -61,7 +61,6 @@ from muster_protocol.messages import (
     Result,
     Revision,
     Taken,
-    Usage,
     refining,
 )
 
@@ -128,10 +127,16 @@ def _dispatched(state: RequestState, _: Entry, body: Dispatched) -> None:
 def _revision(state: RequestState, _: Entry, body: Revision) -> None:
     was_set_aside = settle(state, refining(body.task_id, body.attempt))
     task = state.tasks.get(body.task_id)
-    if task is None or body.attempt != len(task.attempts) + 1 or not move(state, task, Cause.REVISED):
-        state.usage += body.usage if was_set_aside else Usage()  # it comes too late, but its model was paid
+    is_next = task is not None and body.attempt == len(task.attempts) + 1 and task.phase is TaskPhase.AWAITING_RETRY
+    if is_next or was_set_aside:
+        state.usage += body.usage  # also of one that comes too late: its model was paid
+    if task is None or not is_next:
         return
-    state.usage += body.usage
+    if body.gives_up:
+        task.reason = body.reason
+        move(state, task, Cause.GIVEN_UP)
+        return
+    move(state, task, Cause.REVISED)
     task.description = body.description
     task.not_before = body.not_before
     heapq.heappush(state.timers, (body.not_before, body.task_id, body.attempt))

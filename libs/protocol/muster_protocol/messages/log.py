@@ -147,7 +147,7 @@ class Dispatched(LogEntry):
 
 
 class Revision(LogEntry):
-    """The next attempt of a failed task gets this description."""
+    """The next attempt of a failed task gets this description; or there will be none, because words cannot help."""
 
     kind: ClassVar[str] = "revision"
     free_text: ClassVar[tuple[str, ...]] = ("description", "reason")
@@ -158,6 +158,7 @@ class Revision(LogEntry):
     not_before: float
     reason: str = ""
     usage: Usage = Usage()
+    gives_up: bool = False
 
     def id_for(self, origin: Origin) -> str:
         return f"{origin.request_id}.{self.kind}.{origin.term}{_first_of((self,))}"

@@ -16,6 +16,8 @@ APPROVAL = "plan"  # the cause of the question whether a plan is carried out
 APPROVE, EDIT, REJECT = "approve", "edit", "reject"
 QuestionId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 ANYBODY = "anybody who may write on control"
+SERVICES = ("supervisor/", "worker/")  # they ask; people reply and note, through a client or the coordinator
+MAX_NOTES, MAX_NOTE = 20, 2000  # of one request: the last ones, and the characters of each
 PERSON_SECONDS = 24 * 3600.0  # what waiting for people adds to a deadline at most, where nobody says another number
 
 
@@ -83,6 +85,12 @@ class Decision(LogEntry):
         if self.decision in ("reply", "default"):
             headers |= {h.QUESTION: self.question, **({h.REJECTED: "1"} if self.choice == REJECT else {})}
         return headers
+
+
+def add_note(notes: list[str], text: str) -> None:
+    """One note more; of too many the last ones stay."""
+    notes.append(text[:MAX_NOTE])
+    del notes[:-MAX_NOTES]
 
 
 def question_id(request_id: str, cause: str) -> str:

@@ -15,7 +15,7 @@ class Task(Message):
     """Do one task, once. Any worker that has the tag may take it."""
 
     kind: ClassVar[str] = "task"
-    free_text: ClassVar[tuple[str, ...]] = ("description", "inputs", "expected_output", "context")
+    free_text: ClassVar[tuple[str, ...]] = ("description", "inputs", "expected_output", "context", "notes")
 
     request_id: RequestId
     task_id: TaskId
@@ -28,6 +28,7 @@ class Task(Message):
     expected_output: str | dict[str, Any] | None = None
     context: dict[TaskId, Output] = Field(default_factory=dict[TaskId, Output])
     model: str | None = None
+    notes: tuple[str, ...] = ()  # of people, about the request
     timeout_seconds: float = Field(gt=0)
     deadline: float  # broker time, seconds since 1970: after it nobody waits for this attempt
     tokens: int | None = None  # set aside for this attempt; no limit when absent

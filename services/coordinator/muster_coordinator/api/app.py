@@ -24,6 +24,7 @@ INDEX = {
         "GET /v1/requests/{id}/answer?wait=SECONDS",
         "POST /v1/requests/{id}/cancel",
         "POST /v1/requests/{id}/reply",
+        "POST /v1/requests/{id}/note",
         "GET /v1/workers",
         "GET /v1/conflicts?request=&task=&kind=&worker=&limit=&after=",
         "GET /v1/errors",

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, HTTPException
 from fastapi.responses import JSONResponse
 
 from muster_coordinator.api.problems import require_known
@@ -24,6 +24,12 @@ class Said(Frozen):
     reason: str = ""
 
 
+class Noted(Frozen):
+    """What somebody has to say."""
+
+    text: str
+
+
 def routes(coordinator: "Coordinator") -> APIRouter:
     """Replies: 200 with the decision, 202 when nobody has taken it in yet, 409 with the decision that stands."""
     router = APIRouter()
@@ -41,5 +47,14 @@ def routes(coordinator: "Coordinator") -> APIRouter:
         )
         taken_in = None if decision is None else decision_as_json(decision)
         return JSONResponse({"id": as_id(request_id), "decision": taken_in}, 202 if decision is None else 200)
+
+    @router.post("/v1/requests/{request_id}/note", status_code=202)
+    async def note(request_id: str, noted: Noted) -> dict[str, str]:
+        await require_known(coordinator, request_id)
+        ended = coordinator.observer.overview.ended.get(as_id(request_id))
+        if ended is not None:
+            raise HTTPException(409, f"{request_id} is over already: {ended.status.value}")
+        await coordinator.client.note(request_id, noted.text)
+        return {"id": as_id(request_id)}
 
     return router

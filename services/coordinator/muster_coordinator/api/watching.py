@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query
 
 from muster_bus.broker.queues import subjects_of
+from muster_bus.buckets.breakers import shown_breakers
 from muster_bus.buckets.conflicts import count_conflicts
 from muster_bus.buckets.workers import live_workers
 from muster_coordinator.queries import errors, listed
@@ -48,6 +49,7 @@ def routes(coordinator: "Coordinator") -> APIRouter:
             "requests": observer.overview.counts(),
             "workers": len(workers),
             "unserved_tags": sorted({last_token(subject) for subject in waiting} - served),
+            "breakers": await shown_breakers(coordinator.bus, coordinator.bus.clock.now()),
             "conflicts": await count_conflicts(coordinator.bus),
             "errors": len(await errors(coordinator.bus, 1000)),
         }

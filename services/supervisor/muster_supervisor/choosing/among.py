@@ -1,6 +1,7 @@
 """Gives each attempt that several roles could do to one of them, by what is known of these roles now."""
 
 from muster_agent.team.schema import FunctionRole, Team
+from muster_protocol.fold import TaskState
 from muster_protocol.fold.results import elsewhere, is_refusal
 from muster_protocol.messages import Reservation
 from muster_supervisor.choosing.choose import choose
@@ -8,9 +9,38 @@ from muster_supervisor.decide import within_request
 from muster_supervisor.owner import Owner
 
 
-def with_role(owner: Owner, reservation: Reservation) -> Reservation:
-    """The reservation with the role that was chosen; as it is where nothing is to be chosen."""
+def with_role(owner: Owner, reservation: Reservation) -> Reservation | None:
+    """The reservation with the role that was chosen; as it is where nothing is to be chosen. None: it must wait."""
     task = owner.state.tasks[reservation.task_id]
+    breakers, now = owner.resources.breakers, owner.now()
+    held = () if breakers.are_closed else tuple(role for role in able(owner, task) if breakers.of(role).free_at > now)
+    if held and len(held) == len(able(owner, task)):
+        return None
+    chosen = _chosen(owner, reservation, task, held)
+    if not breakers.are_closed:
+        _note_probe(owner, chosen.role or next(iter(able(owner, task)), None), now)
+    return chosen
+
+
+def able(owner: Owner, task: TaskState) -> tuple[str, ...]:
+    """The roles of which one will get the next attempt; none, if the task names a worker."""
+    if task.spec.worker is not None:
+        return ()
+    if task.attempts and is_refusal(task.attempts[-1].result):
+        other = elsewhere(owner.state, task)
+        if other is not None and other.model is not None:
+            return (task.attempts[-1].role or task.tag,)
+        if left := tuple(role for role in task.spec.roles if role not in task.tried):
+            return left
+    return task.spec.roles or tuple(role.name for role in owner.resources.team.roles_matching((task.tag,)))[:1]
+
+
+def _note_probe(owner: Owner, role: str | None, now: float) -> None:
+    if role is not None and not owner.resources.breakers.of(role).is_closed:
+        owner.resources.breakers.probe(role, now)
+
+
+def _chosen(owner: Owner, reservation: Reservation, task: TaskState, held: tuple[str, ...]) -> Reservation:
     if task.attempts and is_refusal(task.attempts[-1].result):
         other = elsewhere(owner.state, task)
         if other is not None and other.model is not None:
@@ -21,8 +51,10 @@ def with_role(owner: Owner, reservation: Reservation) -> Reservation:
     attempt = owner.state.attempt_id(reservation.task_id, reservation.attempt)
     measuring, now = owner.resources.measuring, owner.now()
     turn = _turn(owner, task.spec.roles)
-    choice = choose(attempt, task.spec.roles, task.tried, lambda role: measuring.of(role).faded(now), turn)
-    update: dict[str, object] = {"role": choice.role, "why": choice.why}
+    left = tuple(role for role in task.spec.roles if role not in held)
+    choice = choose(attempt, left, task.tried, lambda role: measuring.of(role).faded(now), turn)
+    why = f"{choice.why}; {', '.join(held)} does not answer" if held else choice.why
+    update: dict[str, object] = {"role": choice.role, "why": why}
     own = _timeouts(owner.resources.team).get(choice.role)
     if own is not None and task.spec.timeout_seconds is None:
         update["timeout_seconds"] = within_request(owner.state, own, owner.now())

@@ -63,7 +63,6 @@ class Measuring:
     def __init__(self, bus: Bus, team: Team) -> None:
         self._bus = bus
         self._team = team
-        self._names = frozenset(role.name for role in team.roles)
         self._stored: dict[str, Measured] = {}
         self._counted: dict[str, Counts] = {}  # by role, not shared yet
         self._known: dict[str, Measured] = {}  # both together, made when somebody asks
@@ -94,17 +93,10 @@ class Measuring:
 
     def observe(self, result: Result, at: float) -> None:
         """Count a result that counts for its attempt."""
-        if not is_measured(result) or (role := self._role_of(result)) is None:
+        if not is_measured(result) or (role := role_of(self._team, result)) is None:
             return
         self._counted.setdefault(role, Counts()).add(result, at)
         self._known.pop(role, None)
-
-    def _role_of(self, result: Result) -> str | None:
-        """The role that did it; of an attempt that its owner gave up, the only one that has its tag."""
-        if result.role in self._names:
-            return result.role
-        having = self._team.roles_matching((result.role,))
-        return having[0].name if len(having) == 1 else None
 
     async def _share_for_ever(self, is_busy: Callable[[], bool]) -> None:
         turns = 0
@@ -138,3 +130,11 @@ class Measuring:
         if not self._is_unshared:
             log.warning("… roles  what was measured of them is not shared, next try in %g s: %s", SHARE_SECONDS, error)
         self._is_unshared = True
+
+
+def role_of(team: Team, result: Result) -> str | None:
+    """The role that did it; of an attempt that its owner gave up, the only one that has its tag."""
+    if any(role.name == result.role for role in team.roles):
+        return result.role
+    having = team.roles_matching((result.role,))
+    return having[0].name if len(having) == 1 else None

@@ -66,6 +66,7 @@ async def _united(state: RequestState, model: Model, plain: Draft, found: Mappin
         plain.findings.contradictions,
         schema=entry.answer_schema,
         request=entry.text,
+        notes=tuple(note.reason for note in state.notes),
         asked=asked,
     )
     reply = require_complete(await ask_with_retry(model, Ask(brief)))

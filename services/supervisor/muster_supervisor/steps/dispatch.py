@@ -26,7 +26,10 @@ async def dispatch(owner: Owner, step: DispatchTasks) -> None:
     if owner.is_workflow_new:
         owner.is_workflow_new = False
         await owner.bus.tracing.exported()  # what hangs under a span that nobody has would be an orphan
-    attempts = tuple(with_role(owner, reservation) for reservation in step.attempts)
+    chosen = (with_role(owner, reservation) for reservation in step.attempts)
+    attempts = tuple(reservation for reservation in chosen if reservation is not None)
+    if not attempts:
+        return  # the one before took the only probe
     sequence = await owner.append(Reserved(attempts=attempts))
     owner.check()
     reserved = [(owner.state.tasks[r.task_id], r.attempt) for r in attempts]
@@ -156,6 +159,7 @@ def _task(owner: Owner, task: TaskState, attempt: Attempt) -> Task:
         inputs=task.spec.inputs,
         context=context_of(owner.state, task),
         model=attempt.model or task.spec.model,
+        notes=tuple(note.reason for note in owner.state.notes),
         timeout_seconds=attempt.timeout_seconds,
         deadline=attempt.deadline,
         tokens=attempt.tokens,

@@ -5,7 +5,7 @@ from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState
 from muster_protocol.fold.questions import Asked
 from muster_protocol.messages import Budget, Cancel, Control, Decision, Note, Reply
-from muster_protocol.messages.people import APPROVAL, EDIT
+from muster_protocol.messages.people import APPROVAL, EDIT, MAX_NOTE, SERVICES
 from muster_protocol.plan import MAX_DEPENDENCIES, Plan
 from muster_supervisor.planning.lint import errors, lint
 from muster_supervisor.planning.routing import route
@@ -13,7 +13,6 @@ from muster_supervisor.planning.routing import route
 MAX_REASON = 2000  # characters: it is repeated in the log, the answer and the abort
 MAX_VALUE = 20_000  # characters of a value as JSON
 MAX_REFUSED = 100  # replies that are refused in the log; of more nobody is told
-SERVICES = ("supervisor/", "worker/")  # they ask; people reply, through a client or the coordinator
 
 
 def decision_of(control: Control, by: str, state: RequestState, team: Team) -> Decision | None:
@@ -21,8 +20,8 @@ def decision_of(control: Control, by: str, state: RequestState, team: Team) -> D
     match control:
         case Cancel():
             return Decision(decision="cancel", control_sequence=0, by=by, reason=control.reason[:MAX_REASON])
-        case Note():
-            return Decision(decision="note", control_sequence=0, by=by, reason=control.text[:MAX_REASON])
+        case Note() if not by.startswith(SERVICES):
+            return Decision(decision="note", control_sequence=0, by=by, reason=control.text[:MAX_NOTE])
         case Reply():
             return _reply(control, by, state, team)
         case _:

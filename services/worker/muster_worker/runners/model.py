@@ -37,6 +37,7 @@ class ModelRunner:
             expected_output=task.expected_output,
             context=spread(task.context),
             inputs=task.inputs,
+            notes=ctx.notes,
         )
         model = self._models(task.model or self._role.model)
         bounds = Bounds(self._role.max_tokens, self._role.max_turns, task.timeout_seconds)

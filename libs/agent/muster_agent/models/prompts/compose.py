@@ -15,6 +15,7 @@ def compose_prompt(brief: ComposeBrief, data: Boundary) -> Prompt:
         request=data.request(brief.request) if brief.request else "",
         goal=brief.goal if brief.goal != brief.request else "",
         instruction=brief.instruction,
+        notes="\n".join(data.request(note) for note in brief.notes),
         outputs="\n\n".join(_outputs(brief, data)),
         missing=data("missing", "\n".join(brief.gaps)) if brief.gaps else "",
         schema="" if brief.schema is None else json.dumps(brief.schema, ensure_ascii=False),

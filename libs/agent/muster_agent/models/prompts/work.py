@@ -22,6 +22,7 @@ def work_prompt(brief: WorkBrief, data: Boundary) -> Prompt:
         expected=wanted if isinstance(wanted, str) else "",
         schema=json.dumps(wanted, ensure_ascii=False) if wanted is not None and not isinstance(wanted, str) else "",
         given="\n\n".join(context),
+        notes="\n".join(data.request(note) for note in brief.notes),
     )
 
 

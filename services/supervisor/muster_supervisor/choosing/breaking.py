@@ -1,0 +1,119 @@
+"""The breakers of the team's roles: what this supervisor sees goes into them, and what the others of the team saw.
+
+A result that says nothing new costs a look into a dictionary. What changes a breaker counts here at once, is added to
+the bucket in the background, and what others have added is read twice a second while there are requests.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from muster_agent.team.schema import Team
+from muster_bus.background import supervised
+from muster_bus.buckets.breakers import add_events, read_breakers
+from muster_bus.connection import Bus
+from muster_protocol.errors import MusterError
+from muster_protocol.messages import Result
+from muster_protocol.workers.breaker import Breaker, BreakerEvent, event_of
+from muster_supervisor.choosing.measuring import role_of
+
+log = logging.getLogger("muster.supervisor")
+
+READ_SECONDS = 0.5  # between two looks at what others have added, while there are requests
+MOST_UNSHARED = 100  # events of one role, while the broker takes none: older ones are settled by then
+CLOSED = Breaker()
+
+
+class Breakers:
+    """The breakers of one team."""
+
+    def __init__(self, bus: Bus, team: Team) -> None:
+        self._bus = bus
+        self._team = team
+        self._stored: dict[str, Breaker] = {}
+        self._unshared: dict[str, list[BreakerEvent]] = {}
+        self._known: dict[str, Breaker] = {}  # both together
+        self._on_freed: Callable[[], None] = lambda: None
+        self._is_new = asyncio.Event()
+        self._sharing: asyncio.Task[None] | None = None
+        self._is_silent = False  # the broker takes nothing, which was said
+        self.are_closed = True
+
+    def start(self, is_busy: Callable[[], bool], on_freed: Callable[[], None]) -> None:
+        """Share in the background; `on_freed` is called when a role may be given attempts earlier than was known."""
+        self._on_freed = on_freed
+        self._sharing = supervised(self._share_for_ever(is_busy), "sharing what roles do not answer")
+
+    def stop(self) -> None:
+        if self._sharing is not None:
+            self._sharing.cancel()
+
+    def of(self, role: str) -> Breaker:
+        return self._known.get(role, CLOSED)
+
+    def observe(self, result: Result, at: float, *, by_owner: bool) -> None:
+        """Take what a result says that counts for its attempt."""
+        event = event_of(result, at, by_owner=by_owner)
+        role = None if event is None else role_of(self._team, result)
+        if event is not None and role is not None:
+            self._see(role, event)
+
+    def probe(self, role: str, at: float) -> None:
+        """A role that is half-open is given an attempt; nobody gives it another meanwhile."""
+        self._see(role, BreakerEvent("probed", at))
+
+    def _see(self, role: str, event: BreakerEvent) -> None:
+        before = self.of(role)
+        if before.after(event) == before:
+            return
+        events = self._unshared.setdefault(role, [])
+        events.append(event)
+        del events[:-MOST_UNSHARED]
+        self._know(role, before.after(event))
+        self._is_new.set()
+
+    def _know(self, role: str, breaker: Breaker) -> None:
+        before, self._known[role] = self.of(role), breaker
+        self.are_closed = all(one.is_closed for one in self._known.values())
+        if breaker.openings > before.openings:
+            seconds = breaker.half_open_at - breaker.opened_at
+            log.warning("… role    '%s' does not answer: it gets no attempt for %g s, then one", role, seconds)
+        elif breaker.is_closed and not before.is_closed:
+            log.info("… role    '%s' answers again", role)
+        if breaker.free_at < before.free_at:
+            self._on_freed()
+
+    async def _share_for_ever(self, is_busy: Callable[[], bool]) -> None:
+        is_read = False
+        while True:
+            try:
+                if is_busy() or not is_read:
+                    self._stored = await read_breakers(self._bus, self._team.team)
+                    is_read = True
+                await self._share()
+                for role in {*self._stored, *self._known}:
+                    self._know(role, self._stored.get(role, CLOSED).after(*self._unshared.get(role, ())))
+                self._is_silent = False
+            except MusterError as error:
+                self._say_unshared(error)
+                await asyncio.sleep(READ_SECONDS)
+            try:
+                async with asyncio.timeout(READ_SECONDS):
+                    await self._is_new.wait()
+            except TimeoutError:
+                pass
+            self._is_new.clear()
+
+    async def _share(self) -> None:
+        """Add what was seen of each role to what is stored; what is seen meanwhile waits for the next turn."""
+        for role, events in list(self._unshared.items()):
+            sent = tuple(events)
+            self._stored[role] = await add_events(self._bus, self._team.team, role, sent)
+            if left := [event for event in self._unshared.pop(role) if event not in sent]:
+                self._unshared[role] = left
+
+    def _say_unshared(self, error: MusterError) -> None:
+        if not self._is_silent:
+            text = "… roles  which of them do not answer is not shared, next try in %g s: %s"
+            log.warning(text, READ_SECONDS, error)
+        self._is_silent = True

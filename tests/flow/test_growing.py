@@ -9,7 +9,7 @@ import pytest
 from muster_protocol.messages import AnswerStatus, Extended
 from tests.harness import Muster
 
-STEPS = ("before:extended", "after:extended", "after:result")
+STEPS = ("before:extended", "after:extended", "before:ack")
 
 
 def found(items: object) -> dict[str, Any]:
@@ -61,7 +61,7 @@ async def test_nothing_found_is_no_failure_and_no_list_is_one(muster: Muster) ->
 async def test_a_supervisor_killed_while_the_plan_grows_leaves_one_growth_and_runs_nothing_twice(
     muster: Muster, step: str
 ) -> None:
-    dies = "w1" if step == "after:result" else "s1"
+    dies = "w1" if step == "before:ack" else "s1"
     muster.spawn("supervisor", "s1", die_at=step if dies == "s1" else None)
     muster.spawn("worker", "w1", die_at=step if dies == "w1" else None)
     request = await muster.client.submit(plan=found([1, 2, 3]))

@@ -5,6 +5,7 @@ from math import inf
 from typing import assert_never
 
 from muster_cli.view.news import News, NewsKind
+from muster_client.log_lines import growth_text
 from muster_protocol.counted import counted
 from muster_protocol.fold import Entry, RequestState, TaskPhase, apply
 from muster_protocol.messages import (
@@ -13,6 +14,7 @@ from muster_protocol.messages import (
     Decision,
     Dispatched,
     Event,
+    Extended,
     HandedBack,
     LogBody,
     PlanRecorded,
@@ -66,7 +68,9 @@ class Board:
         if entry.sequence <= self.state.last_sequence:
             return None
         previous, described = self.state.owner, self._description_of(entry.body)
+        growing = len(self.state.growing)
         apply(self.state, entry)
+        has_grown = len(self.state.growing) < growing  # by this entry, if it is one that says so
         match entry.body:
             case Taken() as taken:
                 news = self._taken(taken, previous)
@@ -76,17 +80,20 @@ class Board:
                 news = self._result(result)
             case Revision() as revision:
                 news = News(NewsKind.RETRY, _next_attempt(revision, described))
-            case Question() as question:
-                news = self._asked(question)
-            case Decision() as decision:
-                news = News(NewsKind.DECISION, words_of(decision))
+            case (Question() | Decision()) as people:
+                news = self._of_people(people)
             case Answer() as answer if self.state.answer is answer:
                 news = News(NewsKind.STAGE, f"answer  {answer.status.value}")
+            case Extended() as extended:
+                news = News(NewsKind.STAGE, f"plan    {growth_text(extended)}") if has_grown else None
             case PlanRecorded() | Answer() | Reserved() | Dispatched():
                 news = None
             case _:
                 assert_never(entry.body)
         return news
+
+    def _of_people(self, body: Question | Decision) -> News | None:
+        return self._asked(body) if isinstance(body, Question) else News(NewsKind.DECISION, words_of(body))
 
     def apply_event(self, event: Event, now: float) -> News | None:
         """Take note of an event; returns what is new."""

@@ -74,6 +74,8 @@ def _request_row(step: Step, now: float) -> Row:
         case What.PLAN:
             plan = step.details.get("plan")
             label = f"plan: {counted(len(plan['tasks']), 'task')}" if plan else "plan"
+        case What.GROWTH:
+            label, ink, reason = f"plan: {_grown(step)}", Ink.MOMENT, step.error
         case What.ANSWER:
             status = step.details.get("status")
             label, mark = f"answer: {status}" if status else "answer", PARTIAL if status == "partial" else mark
@@ -89,6 +91,11 @@ def _request_row(step: Step, now: float) -> Row:
         case _:
             pass
     return replace(_row(step, now, label, who, ink, reason), mark=mark)
+
+
+def _grown(step: Step) -> str:
+    """How many tasks came, and because of what."""
+    return f"{counted(len(step.details['tasks']), 'task')} more ({step.details['cause']})"
 
 
 def _mark(step: Step) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from muster_protocol.messages import (
     Dispatched,
     ErrorReport,
     Event,
+    Extended,
     HandedBack,
     LogBody,
     PlanRecorded,
@@ -84,10 +85,18 @@ def line_of(time: float, sender: str, body: LogBody | Event | ErrorReport) -> Lo
             return LogLine(time, sender, body.kind, again, body.task_id, body.attempt)
         case ErrorReport():
             return LogLine(time, sender, body.kind, f"✗ refused {body.subject} #{body.sequence}: {body.reason}")
-        case Taken() | PlanRecorded() | Question() | Reserved() | Dispatched() | Decision():
+        case Taken() | PlanRecorded() | Extended() | Question() | Reserved() | Dispatched() | Decision():
             return LogLine(time, sender, body.kind, _request_text(body))
         case _:
             return _event(time, sender, body)
+
+
+def growth_text(body: Extended) -> str:
+    """By what the plan grew, or why it did not: `3 tasks more (over:pages)`."""
+    if body.refused is not None:
+        return f"does not grow ({body.cause}): {body.refused.message}"
+    why = f": {body.reason}" if body.reason else ""
+    return f"{counted(len(body.add), 'task')} more ({body.cause}){why}"
 
 
 def in_order(lines: Sequence[LogLine]) -> list[LogLine]:
@@ -104,7 +113,7 @@ def in_order(lines: Sequence[LogLine]) -> list[LogLine]:
     return sorted(lines, key=lambda line: (began.get(id(line), line.time), id(line) not in began))
 
 
-def _request_text(body: Taken | PlanRecorded | Question | Reserved | Dispatched | Decision) -> str:
+def _request_text(body: Taken | PlanRecorded | Extended | Question | Reserved | Dispatched | Decision) -> str:
     match body:
         case Taken():
             how = f"taken by supervisor-{body.instance}, delivery {body.delivery}"
@@ -112,6 +121,8 @@ def _request_text(body: Taken | PlanRecorded | Question | Reserved | Dispatched 
         case PlanRecorded():
             warnings = "".join(f"; {warning}" for warning in body.warnings)
             return f"☰ plan    {counted(len(body.plan.tasks), 'task')} by {body.planner or 'the request'}{warnings}"
+        case Extended():
+            return f"☰ plan    {growth_text(body)}"
         case Reserved():
             return f"… reserve {_reserved(body)}"
         case Dispatched():

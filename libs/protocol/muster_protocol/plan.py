@@ -51,7 +51,7 @@ class TaskSpec(Frozen):
     """One unit of work for one tag. `worker_type` is read as `tag`.
 
     `description` is for whoever thinks, `inputs` are for whoever computes. What came of a map or a broadcast says of
-    which: `item_of` and `copy_of`.
+    which: `item_of` and `copy_of`. With `over` it is a template: it unfolds over the list that this task gave.
     """
 
     id: TaskId
@@ -73,6 +73,7 @@ class TaskSpec(Frozen):
     label: str = Field(default="", max_length=120)  # what people call it; its id if it has none
     item_of: TaskId | None = None
     copy_of: TaskId | None = None
+    over: TaskId | None = None
 
     @property
     def name(self) -> str:
@@ -98,10 +99,22 @@ class Plan(Frozen):
 
     @model_validator(mode="after")
     def _limit_dependencies(self) -> Self:
+        if any(task.over for task in self.tasks):
+            object.__setattr__(self, "tasks", awaiting_lists(self.tasks))  # frozen, and still being built
         count = sum(len(task.dependencies) for task in self.tasks)
         if count > MAX_DEPENDENCIES:
             raise ValueError(f"{count:,} dependencies in all; the most is {MAX_DEPENDENCIES:,}")
         return self
+
+
+def awaiting_lists(tasks: tuple[TaskSpec, ...]) -> tuple[TaskSpec, ...]:
+    """The same tasks; one that unfolds over a list depends on whoever gives it."""
+    return tuple(
+        task.model_copy(update={"dependencies": (task.over, *task.dependencies)})
+        if task.over and task.over not in task.dependencies
+        else task
+        for task in tasks
+    )
 
 
 def copy_id(task_id: TaskId, role: str) -> TaskId:

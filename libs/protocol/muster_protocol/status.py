@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.counted import counted
+from muster_protocol.fold.growth import is_complete
 from muster_protocol.fold.people import why_cancelled
 from muster_protocol.fold.state import FINAL, RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Answer, AnswerStatus, Failure
@@ -27,9 +28,15 @@ _STATUS = {
     TaskPhase.READY: TaskStatus.READY,
     TaskPhase.AWAITING_RETRY: TaskStatus.RETRYING,
     TaskPhase.DELAYED: TaskStatus.RETRYING,
+    TaskPhase.GROWING: TaskStatus.READY,
     TaskPhase.DONE: TaskStatus.DONE,
     TaskPhase.FAILED: TaskStatus.FAILED,
     TaskPhase.SKIPPED: TaskStatus.SKIPPED,
+}
+
+_SOON = {
+    TaskPhase.READY: "to be dispatched when there is room and budget",
+    TaskPhase.GROWING: "the plan is to grow by what it gives",
 }
 
 
@@ -81,7 +88,7 @@ def explain_task(state: RequestState, task: TaskState, seen: Seen) -> TaskStandi
     """Where a task stands; of an answered request, what its row in the answer says."""
     if state.answer is not None:
         outcome = task.outcome()
-        return TaskStanding(outcome["status"], outcome["reason"] or f"{task.seconds:g} s of work")
+        return TaskStanding(outcome["status"], outcome["reason"] or work_text(task))
     if (asked := question_of(state, task.spec.id)) is not None:
         return TaskStanding(TaskStatus.WAITING_FOR_PERSON, waits_for_reply(asked, seen.now))
     if task.phase is TaskPhase.RESERVED:
@@ -95,13 +102,20 @@ def _task_reason(state: RequestState, task: TaskState, seen: Seen) -> str:
         if state.is_held and not missing:
             return "for the approval of the plan"
         return f"for {few(missing)}"
-    if task.phase is TaskPhase.READY:
-        return "to be dispatched when there is room and budget"
+    if task.phase in _SOON:
+        return _SOON[task.phase]
     if task.phase is TaskPhase.DONE:
-        return f"{task.seconds:g} s of work"
+        return work_text(task)
     if task.phase in (TaskPhase.AWAITING_RETRY, TaskPhase.DELAYED):
         return f"in {max(0.0, task.not_before - seen.now):.1f} s after: {_short(task.reason or '')}"
     return task.reason or "no reason given"
+
+
+def work_text(task: TaskState) -> str:
+    """What a task was that is done."""
+    if task.unfolded is None:
+        return f"{task.seconds:g} s of work"
+    return f"went over {counted(task.unfolded, 'item')} of {task.spec.over}"
 
 
 def failure_text(failure: Failure) -> str:
@@ -141,7 +155,7 @@ def unserved_tag(task: TaskState, live_tags: Collection[str]) -> str | None:
 
 def _open_status(state: RequestState) -> RequestStatus:
     has_plan = state.plan_entry is not None
-    is_ending = state.cancelled is not None or (has_plan and state.open_tasks == 0)
+    is_ending = state.cancelled is not None or is_complete(state)
     has_owner, asks = state.owner is not None, is_asking(state)
     return open_status(has_owner=has_owner, has_plan=has_plan, is_ending=is_ending, is_asking=asks)
 

@@ -1,4 +1,4 @@
-"""A map: one template over many items, and how it unfolds into a plan. An item is any JSON value.
+"""One template over many items, of a map or of a task that goes over a list, and how it unfolds. An item is any JSON.
 
 `{item}` in a text of the template stands for the item, `{item.field}` for a field of it, as deep as need be; `{{item}}`
 is the text itself. A text that is nothing but one of these becomes the value, not its text. What a template asks for
@@ -15,7 +15,7 @@ from pydantic import AliasChoices, Field, ValidationError, model_validator
 
 from muster_protocol.errors import Invalid
 from muster_protocol.plan import MAX_TASKS, Frozen, Gather, Plan, Retry, TaskSpec
-from muster_protocol.subjects import Tag
+from muster_protocol.subjects import Tag, as_id
 
 ITEMS = "items"  # the name under which a map's dependents find its items
 MAX_UNFOLDED = 32 * 1024 * 1024  # characters: half a megabyte of map must not become gigabytes
@@ -53,40 +53,78 @@ class MapOver(Frozen):
 
     @model_validator(mode="after")
     def _names_what_there_is(self) -> Self:
-        names = list(_names_in(self.template))
-        wrong = next((name for name in names if name.partition(".")[0] != "item"), None)
-        if wrong is not None:
-            raise ValueError(
-                f"template: nothing has the name {{{wrong}}}; there are {{item}} and {{item.field}}, "
-                f"and {{{{{wrong}}}}} is the text itself"
-            )
-        if not names:
-            raise ValueError(
-                "template: {item} stands nowhere, so that all tasks would be the same; "
-                "write {item} or {item.field} into the description"
-            )
-        if "item" in self.template.inputs:
-            raise ValueError("template.inputs.item: is the item itself; give this one another name")
+        if wrong := wrong_with_template(self.template):
+            raise ValueError(f"template{wrong}")
         return self
+
+
+def wrong_with_template(template: "Template | TaskSpec") -> str:
+    """Why a template makes no sense, beginning with the field that is wrong; empty when it does."""
+    names = list(_names_in(template))
+    wrong = next((name for name in names if name.partition(".")[0] != "item"), None)
+    if wrong is not None:
+        return (
+            f": nothing has the name {{{wrong}}}; there are {{item}} and {{item.field}}, "
+            f"and {{{{{wrong}}}}} is the text itself"
+        )
+    if not names:
+        return (
+            ": {item} stands nowhere, so that all tasks would be the same; "
+            "write {item} or {item.field} into the description"
+        )
+    return ".inputs.item: is the item itself; give this one another name" if "item" in template.inputs else ""
 
 
 def unfold(over: MapOver, goal: str = "") -> Plan:
     """The plan of a map: `item-1` … `item-n`, then `reduce`. Each task has its item as `inputs.item`, and a label."""
-    names, texts = set(_names_in(over.template)), list(_texts_in(over.template))
-    labels = _labels(over.items)
-    tasks: list[TaskSpec] = []
-    size = 0
-    for number, item in enumerate(over.items, 1):
-        fill = {name: _value(item, name, f"map.items.{number - 1}") for name in names}
-        size += sum(_length(text, fill) for text in texts) + len(_text(item))
-        if size <= MAX_UNFOLDED:  # else the rest is only counted
-            tasks.append(_task(over.template, item, fill, f"item-{number}", labels[number - 1]))
-    if size > MAX_UNFOLDED:
-        raise Invalid(f"unfolds to {size:,} characters; the most is {MAX_UNFOLDED:,}", "map")
+    filled = _filled_in(over.template, over.items, "map", "map.items")
+    tasks = [
+        _task(over.template, item, fill, f"item-{number}", label)
+        for number, (item, fill, label) in enumerate(filled, 1)
+    ]
     if over.reduce is not None:
         fields = {name: getattr(over.reduce, name) for name in Reduce.model_fields}
         tasks.append(TaskSpec(id="reduce", dependencies=tuple(task.id for task in tasks), **fields))
     return Plan(goal=goal or over.template.description, tasks=tuple(tasks))
+
+
+def unfold_over(spec: TaskSpec, items: Sequence[Any], name: str = "") -> tuple[TaskSpec, ...]:
+    """The tasks `<id>-1` … `<id>-n` of a task that goes over a list; they wait for what else it depends on."""
+    needs = tuple(need for need in spec.dependencies if need != spec.over)
+    wanted, tasks = spec.expected_output, list[TaskSpec]()
+    for number, (item, fill, label) in enumerate(_filled_in(spec, items, spec.id, name or f"{spec.over}.output"), 1):
+        if not (description := _filled(spec.description, fill)):
+            raise Invalid(f"{label!r} leaves nothing of the description", spec.id)
+        update: dict[str, Any] = {
+            "id": as_id(f"{spec.id}-{number}"),
+            "label": label,
+            "item_of": spec.id,
+            "over": None,
+            "description": description,
+            "inputs": {**_value_filled(spec.inputs, fill), "item": item},
+            "expected_output": _filled(wanted, fill) if isinstance(wanted, str) else wanted,
+            "dependencies": needs,
+            "gather": spec.gather if needs else None,
+        }
+        tasks.append(spec.model_copy(update=update))
+    return tuple(tasks)
+
+
+def _filled_in(
+    template: "Template | TaskSpec", items: Sequence[Any], where: str, name: str
+) -> list[tuple[Any, Fill, str]]:
+    """Each item with what the names of the template stand for, and its label; too much text is refused."""
+    names, texts = set(_names_in(template)), list(_texts_in(template))
+    labels = _labels(items)
+    filled: list[tuple[Any, Fill, str]] = []
+    size = 0
+    for number, item in enumerate(items):
+        fill = {each: _value(item, each, f"{name}.{number}") for each in names}
+        size += sum(_length(text, fill) for text in texts) + len(_text(item))
+        filled.append((item, fill, labels[number]))
+    if size > MAX_UNFOLDED:
+        raise Invalid(f"unfolds to {size:,} characters; the most is {MAX_UNFOLDED:,}", where)
+    return filled
 
 
 def label_of(item: object) -> str:
@@ -128,7 +166,7 @@ def _task(template: Template, item: object, fill: Fill, task_id: str, label: str
         raise Invalid(f"{label!r} leaves nothing of the description", "map.template.description") from None
 
 
-def _texts_in(template: Template) -> Iterator[str]:
+def _texts_in(template: "Template | TaskSpec") -> Iterator[str]:
     yield template.description
     yield from _texts(template.inputs)
     if isinstance(template.expected_output, str):  # a schema has braces of its own
@@ -148,7 +186,7 @@ def _texts(value: object) -> Iterator[str]:
             pass
 
 
-def _names_in(template: Template) -> Iterator[str]:
+def _names_in(template: "Template | TaskSpec") -> Iterator[str]:
     """The names that stand in its texts, without those that are meant as text."""
     for text in _texts_in(template):
         yield from (found[2] for found in _NAME.finditer(text) if found[2])

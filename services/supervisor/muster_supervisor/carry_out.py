@@ -9,6 +9,7 @@ from muster_supervisor.decide import (
     DispatchTasks,
     Expire,
     GiveAnswer,
+    Grow,
     MakePlan,
     Refine,
     Step,
@@ -19,6 +20,7 @@ from muster_supervisor.owner import Owner
 from muster_supervisor.steps.answer import give_answer
 from muster_supervisor.steps.dispatch import dispatch
 from muster_supervisor.steps.expire import expire
+from muster_supervisor.steps.grow import grow
 from muster_supervisor.steps.plan import plan
 from muster_supervisor.steps.refine import start_revising
 from muster_supervisor.steps.wait_for_person import ask_approval, take_default
@@ -57,6 +59,8 @@ class Steps:
                     await take_default(self._owner, step)
                 case DispatchTasks():
                     await self._dispatch(step)
+                case Grow():
+                    await grow(self._owner, step)
                 case Refine() | TryAgain():
                     start_revising(self._owner, step)
                 case Expire():

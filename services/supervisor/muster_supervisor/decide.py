@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from itertools import islice
 
 from muster_protocol.attempt_id import AttemptId
-from muster_protocol.fold import RequestState, TaskPhase, TaskState, advance, left_of, next_timer
+from muster_protocol.fold import (
+    RequestState,
+    TaskPhase,
+    TaskState,
+    advance,
+    is_complete,
+    left_of,
+    next_timer,
+    pending_growth,
+)
 from muster_protocol.fold.people import why_cancelled
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
 from muster_protocol.questions import is_approval_asked
@@ -65,6 +74,13 @@ class Expire:
 
 
 @dataclass(frozen=True, slots=True)
+class Grow:
+    """Record by what the plan grows, or why it does not."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
 class GiveAnswer:
     """Write the answer: nothing is left to wait for, or there is no time or money left."""
 
@@ -74,7 +90,7 @@ class GiveAnswer:
     cause: str = ""  # the class of what ended the request, for `error.type`; empty: what ended its tasks
 
 
-Step = MakePlan | AskApproval | TakeDefault | DispatchTasks | Refine | TryAgain | Expire | GiveAnswer
+Step = MakePlan | AskApproval | TakeDefault | DispatchTasks | Grow | Refine | TryAgain | Expire | GiveAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +115,7 @@ def due(state: RequestState, now: float, allowance: Allowance = ALLOWANCE, is_he
     if first is not None:
         return first
     steps: list[Step] = [Expire(_last_attempt(state, task_id)) for task_id in state.expired]
+    steps.extend(Grow(cause) for cause in pending_growth(state))
     attempts = tuple(_dispatchable(state, now, allowance, is_held))
     if attempts:
         steps.append(DispatchTasks(attempts))
@@ -155,7 +172,7 @@ def _ending(state: RequestState, now: float) -> GiveAnswer | None:
     if state.cancelled is not None:
         cause = "cancelled" if state.cancelled.decision == "cancel" else "rejected"
         return GiveAnswer(AnswerStatus.CANCELLED, why_cancelled(state.cancelled), cause=cause)
-    if state.plan_entry is not None and state.open_tasks == 0:
+    if is_complete(state):
         return GiveAnswer(status_of(state), "")
     moment = last_moment(state)
     if moment is not None and now >= moment:

@@ -17,9 +17,9 @@ from muster_bus.publish import Outgoing
 from muster_bus.tracing import names
 from muster_bus.tracing.computed import ComputedSpan
 from muster_bus.tracing.context import RequestTrace
-from muster_bus.tracing.tracing import MAX_REASON, Value, event
+from muster_bus.tracing.tracing import MAX_REASON, Value, event, fail
 from muster_protocol.fold import RequestState
-from muster_protocol.messages import AnswerStatus
+from muster_protocol.messages import AnswerStatus, Extended
 from muster_protocol.subjects import last_token
 from muster_supervisor.decide import Refine, TryAgain
 from muster_supervisor.owner import Owner
@@ -81,6 +81,19 @@ def back_off_span(owner: Owner, step: Refine | TryAgain) -> AbstractContextManag
             yield span
 
     return opened()
+
+
+def grow_span(owner: Owner, cause: str) -> AbstractContextManager[Span | None]:
+    """The plan grows, or is kept from it."""
+    return step_span(owner, f"{names.GROW} {cause.partition(':')[0]}", **{names.CAUSE: cause})
+
+
+def shown_growth(span: Span | None, extended: Extended) -> None:
+    """What came of it."""
+    if span is not None:
+        span.set_attribute(names.TASKS, len(extended.add))
+    if extended.refused is not None:
+        fail(span, extended.refused.error_class, extended.refused.message[:MAX_REASON])
 
 
 def publish_span(

@@ -90,6 +90,7 @@ def test_no_two_rules_fit_one_name():
         "lint",
         "refine a",
         "compose",
+        "grow over",
         "conflict",
         "take over",
         "answer done",

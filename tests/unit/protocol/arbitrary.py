@@ -7,6 +7,8 @@ from muster_protocol.messages import (
     AnswerStatus,
     Budget,
     Decision,
+    Extended,
+    Failure,
     LogBody,
     PlanRecorded,
     Reservation,
@@ -44,7 +46,7 @@ gathers: st.SearchStrategy[Gather | None] = st.none() | st.sampled_from(
 
 
 @st.composite
-def plans(draw: st.DrawFn, most: int = len(TASK_IDS)) -> Plan:
+def plans(draw: st.DrawFn, most: int = len(TASK_IDS), *, may_grow: bool = True) -> Plan:
     """An acyclic plan: a task depends on tasks before it, in an order that the plan does not keep."""
     count = draw(st.integers(1, most))
     ids = [*TASK_IDS, *(f"t{n}" for n in range(most))][:count]
@@ -60,6 +62,8 @@ def plans(draw: st.DrawFn, most: int = len(TASK_IDS)) -> Plan:
             gather=draw(gathers),
             item_of=draw(st.sampled_from((None, "items"))),
         )
+        if may_grow and needs and draw(st.integers(0, 3)) == 0:
+            spec = spec.model_copy(update={"over": needs[0], "description": "x {item}"})
         specs.append(spec)
     return plan_of(*draw(st.permutations(specs)))
 
@@ -104,6 +108,25 @@ def _results(draw: st.DrawFn) -> Result:
     return body.model_copy(update={"status": status})
 
 
+@st.composite
+def _growths(draw: st.DrawFn, causes: st.SearchStrategy[str] = task_ids) -> Extended:
+    """Of any task, with items that may be there already, belong to another, or wait for anybody."""
+    cause = draw(causes)
+    add = tuple(
+        TaskSpec(
+            id=draw(st.sampled_from((f"{cause}-{number}", f"{cause}-{number}", "a"))),
+            description="x {item}",
+            tag="work",
+            item_of=draw(st.sampled_from((cause, cause, cause, "b"))),
+            dependencies=tuple(draw(st.lists(task_ids, max_size=1))),
+            over=draw(st.sampled_from((None, None, "a"))),
+        )
+        for number in range(draw(st.integers(0, 3)))
+    )
+    refused = Failure(error_class="bad_output", message="no list") if draw(st.integers(0, 4)) == 0 else None
+    return Extended(cause=f"over:{cause}", add=add, refused=refused)
+
+
 def _plan_recorded(plan: Plan, in_flight: int, tokens: int) -> PlanRecorded:
     return plan_entry(plan, in_flight=in_flight).model_copy(
         update={"usage": Usage(input_tokens=tokens), "budget": Budget()}
@@ -126,6 +149,7 @@ bodies: st.SearchStrategy[LogBody] = st.one_of(
     ),
     st.builds(Decision, decision=st.just("cancel"), control_sequence=st.integers(0, 9), by=st.just("client/c1")),
     _results(),
+    _growths(),
     st.sampled_from(AnswerStatus).map(lambda status: answer().model_copy(update={"status": status})),
 )
 
@@ -156,6 +180,8 @@ def _sensible(draw: st.DrawFn, state: RequestState) -> LogBody:
         *(revision(t, len(state.tasks[t].attempts) + 1, not_before=1_050.0) for t in state.awaiting_retry),
         *(reserved((t, len(task.attempts) + 1)) for t, task in state.tasks.items() if task.phase is TaskPhase.DELAYED),
     ]
+    if state.growing:
+        moves += [draw(_growths(st.sampled_from(sorted(state.growing.values())))) for _ in range(3)]
     return draw(st.sampled_from(moves or [answer()]))
 
 

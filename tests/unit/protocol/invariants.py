@@ -19,7 +19,7 @@ def assert_consistent(state: RequestState) -> None:
         assert task.lost == sum(is_lost(needed) and may_lack(task, needed) for needed in needs)
         if task.attempts or task.phase is TaskPhase.READY:
             assert has_enough(task, needs), f"{task_id} runs before enough of its dependencies are done"
-        assert (task.phase is TaskPhase.DONE) == (task.success is not None)
+        assert (task.phase is TaskPhase.DONE) == (task.success is not None or task.unfolded is not None)
         if task.success is not None:
             assert task.result is task.success is task.attempts[task.success.attempt - 1].result
             assert task.success.status.value == "done"
@@ -40,7 +40,7 @@ def is_lost(needed: TaskState) -> bool:
 
 def has_enough(task: TaskState, needs: list[TaskState]) -> bool:
     """Whether all that it cannot do without is done, and so many of the others as `gather` says."""
-    parts = [needed for needed in needs if may_lack(task, needed)]
+    parts = [needed for needed in needs if may_lack(task, needed) and needed.unfolded is None]
     done = sum(needed.phase is TaskPhase.DONE for needed in parts)
     most = task.spec.gather.at_least if isinstance(task.spec.gather, AtLeast) else 1
     others = (needed for needed in needs if not may_lack(task, needed))
@@ -49,7 +49,7 @@ def has_enough(task: TaskState, needs: list[TaskState]) -> bool:
 
 def cannot_begin(task: TaskState, needs: list[TaskState]) -> bool:
     """Whether too much of what it needs has failed or was skipped."""
-    parts = [needed for needed in needs if may_lack(task, needed)]
+    parts = [needed for needed in needs if may_lack(task, needed) and needed.unfolded is None]
     most = task.spec.gather.at_least if isinstance(task.spec.gather, AtLeast) else 1
     is_short = sum(not is_lost(needed) for needed in parts) < min(most, len(parts))
     return is_short or any(is_lost(needed) and not may_lack(task, needed) for needed in needs)
@@ -65,6 +65,7 @@ def _assert_counts(state: RequestState) -> None:
     assert abs(state.usd_set_aside - sum(aside.usd or 0.0 for aside in asides)) < CLOSE
     assert state.open_tasks == sum(task.phase not in FINAL for _, task in tasks)
     assert set(state.ready) == {task_id for task_id, task in tasks if task.phase is TaskPhase.READY}
+    assert sorted(state.growing.values()) == sorted(name for name, task in tasks if task.phase is TaskPhase.GROWING)
     assert set(state.awaiting_retry) == {task_id for task_id, task in tasks if task.phase is TaskPhase.AWAITING_RETRY}
     assert set(state.expired) <= {task_id for task_id, task in tasks if task.phase is TaskPhase.RESERVED}
     assert set(state.dispatch_unconfirmed) <= {task_id for task_id, task in tasks if task.phase is TaskPhase.RESERVED}

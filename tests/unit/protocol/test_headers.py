@@ -34,7 +34,7 @@ def test_i10_a_message_without_a_sender_is_refused(headers: dict[str, str] | Non
 
 
 def test_i10_an_unknown_kind_is_refused_with_the_known_ones():
-    with pytest.raises(Invalid, match=r"unknown kind 'replan'; known here: answer, decision, dispatched, plan"):
+    with pytest.raises(Invalid, match=r"unknown kind 'replan'; known here: answer, decision, dispatched, extended,"):
         require_kind({h.KIND: "replan"}, LOG_KINDS)
     assert require_kind({h.KIND: "result"}, LOG_KINDS) is Result
 

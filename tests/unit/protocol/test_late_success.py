@@ -63,7 +63,7 @@ def test_what_was_skipped_for_a_task_that_is_done_after_all_waits_again():
 
 @guards(
     "libs/protocol/muster_protocol/fold/moves.py",
-    "_skip_again(state, task, recovered)",
+    "skip_if_lost(state, task, recovered)",
     rule="I4",
 )
 def test_what_another_failure_stands_before_stays_skipped_and_names_that_one():

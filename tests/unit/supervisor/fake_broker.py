@@ -5,6 +5,7 @@ It keeps what the real one keeps: the order of the log, compare-and-set, and one
 
 from dataclasses import dataclass, field
 
+from muster_agent.team.schema import FunctionRole, Team
 from muster_protocol.fold import Entry, RequestState, apply
 from muster_protocol.messages import (
     Answer,
@@ -26,6 +27,7 @@ from muster_supervisor.decide import (
     DispatchTasks,
     Expire,
     GiveAnswer,
+    Grow,
     MakePlan,
     Refine,
     Step,
@@ -34,8 +36,10 @@ from muster_supervisor.decide import (
     due,
     timed_out,
 )
+from muster_supervisor.planning.growing import grown
 from tests.unit.protocol.log_builder import APPROVAL_ID, REQUEST, START, approval, decision, result, taken
 
+TEAM = Team(team="default", roles=(FunctionRole(name="work", run="roles:work"),))
 ALLOWANCE = Allowance(tokens=10, usd=0.1)
 
 
@@ -123,6 +127,8 @@ class Owner:
                     self._publish([(r.task_id, r.attempt) for r in attempts if self._has(r.task_id, sequence)])
             case Refine((_, task_id, attempt), not_before) | TryAgain((_, task_id, attempt), not_before):
                 self.write(Revision(task_id=task_id, attempt=attempt, description="better", not_before=not_before))
+            case Grow(cause):
+                self.write(grown(self.state, cause, TEAM))
             case Expire((_, task_id, attempt)):
                 error = timed_out(task_id, 1)
                 body = result(task_id, attempt, worker=self.name)

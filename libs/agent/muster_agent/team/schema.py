@@ -71,6 +71,7 @@ class Limits(Strict):
     deadline_seconds: float = Field(default=DEFAULT_DEADLINE_SECONDS, gt=0)
     task_timeout_seconds: float = Field(default=300, gt=0)
     max_attempts: int = Field(default=3, ge=1, le=10)
+    tasks: int = Field(default=2_000, ge=1)  # of a request whose plan grows
     person_seconds: float = Field(default=PERSON_SECONDS, gt=0)  # for people, beside the deadline
     pause_for_people: bool = True
     task_tokens: int | None = Field(default=None, ge=1)

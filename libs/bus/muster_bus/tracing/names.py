@@ -19,6 +19,7 @@ INVOKE_WORKFLOW, PLAN = "invoke_workflow", "plan"  # followed by the team
 INVOKE_AGENT, REFINE, TRY_AGAIN = "invoke_agent", "refine", "try again"  # followed by the role
 EXECUTE_TOOL, CHAT, ANSWER = "execute_tool", "chat", "answer"  # followed by the tool, the model, the status
 PUBLISH_TASKS, LINT, COMPOSE, TAKE_OVER = "publish tasks", "lint", "compose", "take over"
+GROW = "grow"  # followed by what makes the plan grow
 CONFLICT = "conflict"  # the span of what was assigned, started or finished twice
 # general
 SERVICE = "service.name"
@@ -50,6 +51,7 @@ TASK_ID, ATTEMPT, DESCRIPTION, TAG = (
 )
 DEPENDENCIES, WAITED_FOR = "muster.task.dependencies", "muster.task.waited_for"
 TASKS, FINDINGS = "muster.plan.tasks", "muster.plan.findings"
+CAUSE = "muster.growth.cause"
 STATUS, SECONDS, USD = "muster.status", "muster.seconds", "muster.cost.usd"
 REASON = "muster.reason"
 CONFIDENCE, CONTRADICTIONS, UNSUPPORTED = "muster.confidence", "muster.contradictions", "muster.unsupported"
@@ -117,6 +119,7 @@ SPANS = (
     SpanRule(rf"{EXECUTE_TOOL} \S+", (INTERNAL,), (OPERATION, TOOL, TOOL_TYPE, TOOL_CALL_ID), GEN_AI),
     SpanRule(LINT, (INTERNAL,), (FINDINGS,), "ours"),
     SpanRule(rf"({REFINE}|{TRY_AGAIN}) \S+", (INTERNAL,), (REQUEST_ID, TASK_ID, ATTEMPT), "ours"),
+    SpanRule(rf"{GROW} \S+", (INTERNAL,), (REQUEST_ID, CAUSE), "ours"),
     SpanRule(COMPOSE, (INTERNAL,), (REQUEST_ID,), "ours"),
     SpanRule(CONFLICT, (INTERNAL,), (REQUEST_ID, TASK_ID, ATTEMPT, CONFLICT_KINDS, REASON), "ours"),
     SpanRule(TAKE_OVER, (INTERNAL,), (REQUEST_ID, DELIVERY, PREVIOUS_OWNER), "ours"),

@@ -14,7 +14,7 @@ from muster_client.timeline.task_steps import task_steps
 from muster_protocol.conflict import Conflict
 from muster_protocol.fold import Entry, RequestState, TaskPhase
 from muster_protocol.fold.questions import Asked
-from muster_protocol.messages import Answer, AnswerStatus
+from muster_protocol.messages import Answer, AnswerStatus, Extended
 from muster_protocol.questions import decision_as_json
 from muster_protocol.status import Seen, Standing, explain
 
@@ -93,6 +93,7 @@ def _request_steps(notes: LogNotes, begin: float) -> Iterator[Step]:
     yield from _hand_backs(notes)
     if notes.takes:
         yield _plan(notes)
+    yield from (_growth(time, body) for time, body in notes.growths)
     yield from (_question(asked, notes) for asked in notes.state.questions.values())
     if notes.decided is not None:
         time, body = notes.decided
@@ -143,6 +144,23 @@ def _plan(notes: LogNotes) -> Step:
     error = answer.gaps[0] if answer.gaps else answer.text
     end = max(take.time, notes.answered_at)
     return Step(What.PLAN, take.time, end, _STATUS[answer.status], worker=take.body.instance, error=error)
+
+
+def _growth(time: float, body: Extended) -> Step:
+    """By what the plan grew, or why it did not."""
+    details = {"cause": body.cause, "tasks": [spec.id for spec in body.add], "reason": body.reason}
+    refused, usage = body.refused, body.usage
+    return Step(
+        What.GROWTH,
+        time,
+        time,
+        StepStatus.DONE if refused is None else StepStatus.FAILED,
+        error_class=refused.error_class if refused else "",
+        error=refused.message if refused else "",
+        tokens=usage.tokens,
+        usd=usage.usd,
+        details=details,
+    )
 
 
 def _question(asked: Asked, notes: LogNotes) -> Step:

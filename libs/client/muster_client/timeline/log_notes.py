@@ -10,6 +10,7 @@ from muster_protocol.messages import (
     Answer,
     Decision,
     Dispatched,
+    Extended,
     PlanRecorded,
     Question,
     Reserved,
@@ -50,6 +51,7 @@ class Before(NamedTuple):
     uncounted: int
     is_answered: bool
     is_awaiting_retry: bool
+    growing: int
     is_held: bool
 
 
@@ -101,6 +103,7 @@ class LogNotes:
     answered_at: float | None = None
     usage_before_answer: Usage = field(default_factory=Usage)
     tasks: dict[str, TaskNotes] = field(default_factory=dict[str, TaskNotes])
+    growths: list[tuple[float, Extended]] = field(default_factory=list[tuple[float, Extended]])
     strays: list[Ending] = field(default_factory=list[Ending])
 
     def add(self, entry: Entry) -> None:
@@ -109,7 +112,9 @@ class LogNotes:
         if entry.sequence <= state.last_sequence:
             return
         is_awaiting = isinstance(body, Revision) and body.task_id in state.awaiting_retry
-        before = Before(state.owner, state.usage, state.uncounted, state.answer is not None, is_awaiting, state.is_held)
+        growing = len(state.growing)
+        is_answered, is_held = state.answer is not None, state.is_held
+        before = Before(state.owner, state.usage, state.uncounted, is_answered, is_awaiting, growing, is_held)
         apply(state, entry)
         self.first_time = entry.time if self.first_time is None else min(self.first_time, entry.time)
         self.last_time = max(self.last_time, entry.time)
@@ -130,10 +135,10 @@ class LogNotes:
                 self._result(entry, body, before)
             case Revision():
                 self._revised(entry.time, body, before)
-            case Question():
-                pass  # the state has it, with its times
-            case Decision():
-                self._decided(entry.time, body, before)
+            case Question() | Decision():
+                self._of_people(entry.time, body, before)
+            case Extended():
+                self._extended(entry.time, body, before)
             case Answer():
                 self._answered(entry.time, body, before)
             case _:
@@ -146,7 +151,9 @@ class LogNotes:
         elif self.state.term == entry.sequence:
             self.takes.append(Take(entry.time, body, owner))
 
-    def _decided(self, time: float, body: Decision, before: Before) -> None:
+    def _of_people(self, time: float, body: Question | Decision, before: Before) -> None:
+        if isinstance(body, Question):
+            return  # the state has it, with its times
         self.decided = (time, body) if self.state.cancelled is body else self.decided
         if before.is_held and not self.state.is_held:
             self._approved(time)
@@ -162,6 +169,16 @@ class LogNotes:
         self.tasks = {task_id: TaskNotes() for task_id in self.state.tasks}
         for task_id in self.state.ready:
             self.tasks[task_id].ready_at = time
+
+    def _extended(self, time: float, body: Extended, before: Before) -> None:
+        """The tasks that came, and those that need not wait any more."""
+        if len(self.state.growing) < before.growing or self.state.usage is not before.usage:
+            self.growths.append((time, body))
+        for task_id, task in self.state.tasks.items():
+            notes = self.tasks.setdefault(task_id, TaskNotes())
+            if task.phase is TaskPhase.READY and notes.ready_at is None:
+                notes.ready_at = time
+        self._completed(time)
 
     def _reserved(self, entry: Entry, body: Reserved) -> None:
         for reservation in body.attempts:
@@ -210,6 +227,9 @@ class LogNotes:
         for dependent in self.state.tasks[task_id].dependents:
             if self.state.tasks[dependent].phase is TaskPhase.READY and self.tasks[dependent].ready_at is None:
                 self.tasks[dependent].ready_at = time
+        self._completed(time)
+
+    def _completed(self, time: float) -> None:
         if self.state.open_tasks:
             self.completed_at = None  # a late success may have let others wait again
         elif self.completed_at is None:

@@ -15,6 +15,7 @@ class What(StrEnum):
     REQUEST = "request"  # the whole of it
     QUEUED = "queued"  # a request for a supervisor, or an attempt for a worker
     PLAN = "plan"
+    GROWTH = "growth"  # the plan got more tasks, or was kept from it
     READY = "ready"  # a task that nothing holds up but room and budget
     DISPATCH = "dispatch"  # from its reservation until its message is stored
     ATTEMPT = "attempt"  # one worker at one delivery of one attempt

@@ -20,9 +20,17 @@ _ITEM, _COPY = {"item", "status", "output"}, {"status", "output"}
 def may_lack(task: TaskState, needed: TaskState) -> bool:
     """Whether a task can do without one of those that it depends on, as long as enough others are done."""
     gather = task.spec.gather
+    if task.spec.over == needed.spec.id:
+        return False  # without it there is no list
     if gather is None:
         return needed.spec.item_of is not None or needed.spec.copy_of is not None
     return gather != "all"
+
+
+def parts_of(state: RequestState, task: TaskState) -> int:
+    """How many of those that it depends on may each be missing; a list that was unfolded is its items."""
+    needed = [state.tasks[name] for name in dict.fromkeys(task.spec.dependencies)]
+    return sum(may_lack(task, each) for each in needed if each.unfolded is None)
 
 
 def most_lacking(task: TaskState, parts: int) -> int:
@@ -37,12 +45,14 @@ def context_of(state: RequestState, task: TaskState) -> dict[str, Output]:
     context: dict[str, Any] = {}
     for name in dict.fromkeys(task.spec.dependencies):
         needed = state.tasks[name]
-        spec, output = needed.spec, needed.success.output if needed.success else None
+        spec, output = needed.spec, needed.output
         if spec.item_of is not None:
             part = {"item": spec.inputs.get("item"), "status": _status(needed), "output": output}
             context.setdefault(spec.item_of, []).append(part)
         elif spec.copy_of is not None:
             context.setdefault(spec.copy_of, {})[spec.tag or name] = {"status": _status(needed), "output": output}
+        elif needed.unfolded is not None:
+            context.setdefault(name, [])
         elif needed.phase is TaskPhase.DONE:
             context[name] = output
     return context

@@ -23,6 +23,9 @@ class Cause(StrEnum):
     REVISED = "revision"
     GIVEN_UP = "revision, which gives the task up"
     DELAY_OVER = "the delay is over"
+    LIST_GIVEN = "the list that it goes over is given"
+    EXTENDED = "extended"
+    GROWTH_REFUSED = "extended: refused"
 
 
 TRANSITIONS: dict[tuple[TaskPhase, Cause], TaskPhase] = {
@@ -38,6 +41,9 @@ TRANSITIONS: dict[tuple[TaskPhase, Cause], TaskPhase] = {
     (TaskPhase.AWAITING_RETRY, Cause.GIVEN_UP): TaskPhase.FAILED,
     (TaskPhase.DELAYED, Cause.DELAY_OVER): TaskPhase.READY,
     (TaskPhase.DELAYED, Cause.RESERVED): TaskPhase.RESERVED,  # its owner's clock said that the delay was over
+    (TaskPhase.WAITING, Cause.LIST_GIVEN): TaskPhase.GROWING,
+    (TaskPhase.GROWING, Cause.EXTENDED): TaskPhase.DONE,
+    (TaskPhase.GROWING, Cause.GROWTH_REFUSED): TaskPhase.FAILED,
     (TaskPhase.READY, Cause.SUCCEEDED_LATE): TaskPhase.DONE,
     (TaskPhase.RESERVED, Cause.SUCCEEDED_LATE): TaskPhase.DONE,
     (TaskPhase.AWAITING_RETRY, Cause.SUCCEEDED_LATE): TaskPhase.DONE,
@@ -59,7 +65,7 @@ def move(state: RequestState, task: TaskState, cause: Cause) -> bool:
             state.ready.pop(task_id, None)
         case TaskPhase.AWAITING_RETRY:
             state.awaiting_retry[task_id] = None
-        case TaskPhase.DELAYED:
+        case TaskPhase.DELAYED | TaskPhase.GROWING:
             state.awaiting_retry.pop(task_id, None)
         case TaskPhase.DONE:
             state.open_tasks -= 1
@@ -79,13 +85,16 @@ def _release_dependents(state: RequestState, done: TaskState) -> None:
     for dependent_id in done.dependents:
         dependent = state.tasks[dependent_id]
         dependent.missing -= 1
-        _begin(state, dependent)
+        begin(state, dependent)
 
 
-def _begin(state: RequestState, task: TaskState) -> None:
+def begin(state: RequestState, task: TaskState) -> None:
     """A task is ready when nothing is left to wait for: all that is not done is lost, and may be."""
     if task.missing == task.lost:
-        move(state, task, Cause.ENOUGH_DONE if task.lost else Cause.DEPENDENCIES_DONE)
+        if task.spec.over is None:
+            move(state, task, Cause.ENOUGH_DONE if task.lost else Cause.DEPENDENCIES_DONE)
+        elif move(state, task, Cause.LIST_GIVEN):
+            state.growing[f"over:{task.spec.id}"] = task.spec.id
 
 
 def _lose(state: RequestState, ended: TaskState) -> None:
@@ -100,7 +109,7 @@ def _lose(state: RequestState, ended: TaskState) -> None:
             if may_lack(dependent, task):
                 dependent.lost += 1
                 if dependent.lost <= dependent.may_lose:
-                    _begin(state, dependent)
+                    begin(state, dependent)
                     continue
             if move(state, dependent, Cause.DEPENDENCY_FAILED):
                 dependent.reason = _reason(task, cause)
@@ -134,10 +143,11 @@ def revive_dependents(state: RequestState, recovered: TaskState) -> None:
                 reached.append(dependent)
                 revived.append(dependent)
     for task in revived:
-        _skip_again(state, task, recovered)
+        skip_if_lost(state, task, recovered)
 
 
-def _skip_again(state: RequestState, task: TaskState, recovered: TaskState) -> None:
+def skip_if_lost(state: RequestState, task: TaskState, recovered: TaskState | None = None) -> None:
+    """Skip a task if too much of what it waits for is lost."""
     for name in task.spec.dependencies:
         needed = state.tasks[name]
         is_lost = needed is not recovered and needed.phase in (TaskPhase.FAILED, TaskPhase.SKIPPED)

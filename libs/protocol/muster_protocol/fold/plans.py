@@ -1,11 +1,11 @@
 """What the plan means: its tasks, and what each of them waits for."""
 
 from muster_protocol.fold.budget import settle
-from muster_protocol.fold.gathering import may_lack, most_lacking
+from muster_protocol.fold.gathering import most_lacking, parts_of
 from muster_protocol.fold.moves import Cause, move
 from muster_protocol.fold.state import Entry, RequestState, TaskState
 from muster_protocol.messages import PLAN, PlanRecorded
-from muster_protocol.plan import is_acyclic
+from muster_protocol.plan import TaskSpec, is_acyclic
 from muster_protocol.retry import max_attempts_of
 
 
@@ -29,13 +29,17 @@ def lay_out(state: RequestState, body: PlanRecorded) -> None:
     state.plan_entry = body
     state.tasks.clear()
     for spec in body.plan.tasks:
-        missing = len(set(spec.dependencies))
-        most = max_attempts_of(spec, body.retry, body.max_attempts)
-        state.tasks[spec.id] = TaskState(spec, spec.description, most, missing)
+        place(state, spec, body)
     state.open_tasks = len(state.tasks)
     for spec in body.plan.tasks:
         if spec.dependencies:
-            _connect(state, state.tasks[spec.id])
+            connect(state, state.tasks[spec.id])
+
+
+def place(state: RequestState, spec: TaskSpec, entry: PlanRecorded) -> None:
+    """Add a task that waits for all that it depends on."""
+    most = max_attempts_of(spec, entry.retry, entry.max_attempts)
+    state.tasks[spec.id] = TaskState(spec, spec.description, most, len(set(spec.dependencies)))
 
 
 def release(state: RequestState) -> None:
@@ -46,11 +50,8 @@ def release(state: RequestState) -> None:
             move(state, task, Cause.DEPENDENCIES_DONE)
 
 
-def _connect(state: RequestState, task: TaskState) -> None:
+def connect(state: RequestState, task: TaskState) -> None:
     """Tell those that a task depends on, and count how many of them it can do without."""
-    parts = 0
     for name in dict.fromkeys(task.spec.dependencies):
-        needed = state.tasks[name]
-        needed.dependents.append(task.spec.id)
-        parts += may_lack(task, needed)
-    task.may_lose = most_lacking(task, parts)
+        state.tasks[name].dependents.append(task.spec.id)
+    task.may_lose = most_lacking(task, parts_of(state, task))

@@ -9,7 +9,17 @@ from pydantic import TypeAdapter
 
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.fold.questions import Asked
-from muster_protocol.messages import Answer, Decision, LogBody, PlanRecorded, Result, TaskOutcome, Usage
+from muster_protocol.messages import (
+    Answer,
+    Decision,
+    Failure,
+    LogBody,
+    Output,
+    PlanRecorded,
+    Result,
+    TaskOutcome,
+    Usage,
+)
 from muster_protocol.plan import Plan, TaskSpec
 from muster_protocol.status_words import TaskStatus
 
@@ -25,6 +35,7 @@ class TaskPhase(StrEnum):
     RESERVED = "reserved"  # an attempt was dispatched or is about to be
     AWAITING_RETRY = "awaiting_retry"  # an attempt failed, its revision is to be written
     DELAYED = "delayed"  # the revision says: not before
+    GROWING = "growing"  # the tasks that the plan grows by because of it are to be recorded
     DONE = "done"
     FAILED = "failed"
     SKIPPED = "skipped"
@@ -41,6 +52,7 @@ _AT_THE_END = {  # what becomes of a task when the request is answered before th
     TaskPhase.DELAYED: (TaskStatus.FAILED, "the request ended before it was tried again"),
     TaskPhase.WAITING: (TaskStatus.SKIPPED, "the request ended before it was started"),
     TaskPhase.READY: (TaskStatus.SKIPPED, "the request ended before it was started"),
+    TaskPhase.GROWING: (TaskStatus.SKIPPED, "the request ended before it was started"),
 }
 
 
@@ -129,6 +141,8 @@ class TaskState:
     phase: TaskPhase = TaskPhase.WAITING
     attempts: list[Attempt] = field(default_factory=list[Attempt])
     success: Result | None = None  # of whichever attempt
+    unfolded: int | None = None  # over how many items it went; what it gave is what they gave
+    refused: Failure | None = None  # why the plan did not grow by what it was to give
     not_before: float = 0.0
     reason: str | None = None
     superseded: list[Superseded] = field(default_factory=list[Superseded])  # the first few
@@ -137,6 +151,13 @@ class TaskState:
     def result(self) -> Result | None:
         """What it came to, or its newest attempt did."""
         return self.success or (self.attempts[-1].result if self.attempts else None)
+
+    @property
+    def output(self) -> Output:
+        """What it gave; of a list that was unfolded, nothing but what its tasks gave."""
+        if self.success is not None:
+            return self.success.output
+        return None if self.unfolded is None else []
 
     @property
     def role(self) -> str:
@@ -199,6 +220,7 @@ class RequestState:
     plan_entry: PlanRecorded | None = None
     is_held: bool = False  # the plan waits for approval
     tasks: dict[str, TaskState] = field(default_factory=dict[str, TaskState])
+    growing: dict[str, str] = field(default_factory=dict[str, str])  # causes of growth, each with its task
     ready: OrderedDict[str, None] = field(default_factory=OrderedDict[str, None])  # a set that knows its first
     awaiting_retry: dict[str, None] = field(default_factory=dict[str, None])
     expired: dict[str, None] = field(default_factory=dict[str, None])

@@ -8,6 +8,7 @@ from muster_protocol.messages import (
     Answer,
     Decision,
     Dispatched,
+    Extended,
     LogBody,
     PlanRecorded,
     Question,
@@ -35,6 +36,7 @@ WRITERS: dict[type[LogBody], Writer] = {
     Revision: Writer.THE_OWNER,
     Question: Writer.THE_OWNER,
     Decision: Writer.THE_OWNER,
+    Extended: Writer.THE_OWNER,
     Answer: Writer.THE_OWNER,
 }
 

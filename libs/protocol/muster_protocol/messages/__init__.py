@@ -5,6 +5,7 @@ from muster_protocol.messages.base import MOST, Message, Output, Usage, invalid
 from muster_protocol.messages.control import Abort, Cancel, Check, Note, Reply
 from muster_protocol.messages.errors import ErrorReport
 from muster_protocol.messages.events import ConflictFound, HandedBack, Progress, Refused, Started, ToolUsed
+from muster_protocol.messages.growth import Extended, GrowthLimits
 from muster_protocol.messages.log import (
     COMPOSE,
     PLAN,
@@ -24,12 +25,24 @@ from muster_protocol.messages.result import Failure, Result
 from muster_protocol.messages.task import Task
 from muster_protocol.status_words import AnswerStatus, ResultStatus
 
-LogBody = Taken | PlanRecorded | Question | Reserved | Dispatched | Revision | Decision | Result | Answer
+LogBody = Taken | PlanRecorded | Question | Reserved | Dispatched | Revision | Decision | Result | Extended | Answer
 Event = Started | HandedBack | Refused | Progress | ToolUsed | ConflictFound
 Control = Cancel | Reply | Note | Abort | Check
 
 LOG_KINDS: dict[str, type[LogBody]] = {
-    cls.kind: cls for cls in (Taken, PlanRecorded, Question, Reserved, Dispatched, Revision, Decision, Result, Answer)
+    cls.kind: cls
+    for cls in (
+        Taken,
+        PlanRecorded,
+        Question,
+        Reserved,
+        Dispatched,
+        Revision,
+        Decision,
+        Result,
+        Extended,
+        Answer,
+    )
 }
 EVENT_KINDS: dict[str, type[Event]] = {
     cls.kind: cls for cls in (Started, HandedBack, Refused, Progress, ToolUsed, ConflictFound)
@@ -66,7 +79,9 @@ __all__ = [
     "Dispatched",
     "ErrorReport",
     "Event",
+    "Extended",
     "Failure",
+    "GrowthLimits",
     "HandedBack",
     "LogBody",
     "Message",

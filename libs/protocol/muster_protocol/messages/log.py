@@ -8,6 +8,7 @@ from pydantic import Field
 from muster_protocol import headers as h
 from muster_protocol.messages.base import Usage
 from muster_protocol.messages.entry import LogEntry
+from muster_protocol.messages.growth import GrowthLimits
 from muster_protocol.messages.people import PERSON_SECONDS
 from muster_protocol.messages.request import Budget
 from muster_protocol.plan import Frozen, Plan, Retry
@@ -70,6 +71,7 @@ class PlanRecorded(LogEntry):
     other_models: dict[Tag, str] = Field(default_factory=dict[Tag, str])  # for what a role's own model refuses
     timeout_seconds: float = Field(default=300.0, gt=0)
     budget: Budget = Budget()
+    growth: GrowthLimits = GrowthLimits()
     answer_schema: dict[str, Any] | None = None  # what the output of the answer is to fit
     approve: bool = False  # a person has to approve it before anything is dispatched
     person_seconds: float = Field(default=PERSON_SECONDS, ge=0)  # waiting for people adds so much; 0: the clock runs

@@ -51,13 +51,21 @@ def parts(state: RequestState) -> dict[str, TaskState]:
     reached = _done_ends(state)
     used: set[str] = set()
     while reached:
-        for needed in state.tasks[reached.pop()].spec.dependencies:
+        for needed in _made_of(state, reached.pop()):
             if needed not in used:
                 used.add(needed)
                 reached.append(needed)
     return {
-        task_id: task for task_id, task in state.tasks.items() if task.phase is TaskPhase.DONE and task_id not in used
+        task_id: task
+        for task_id, task in state.tasks.items()
+        if task.phase is TaskPhase.DONE and task_id not in used and not task.unfolded
     }
+
+
+def _made_of(state: RequestState, task_id: str) -> tuple[str, ...]:
+    """What a task was made of: what it depends on, and for an item also whoever gave the list."""
+    spec = state.tasks[task_id].spec
+    return (*spec.dependencies, spec.item_of) if spec.item_of in state.tasks else spec.dependencies
 
 
 def chosen(state: RequestState, selected: Selected | None = None) -> dict[str, TaskState]:
@@ -80,7 +88,12 @@ def picked(state: RequestState, selected: Selected | None) -> dict[str, TaskStat
 
 
 def _done_ends(state: RequestState) -> list[str]:
-    return [name for name, task in state.tasks.items() if task.phase is TaskPhase.DONE and not task.dependents]
+    return [name for name, task in state.tasks.items() if task.phase is TaskPhase.DONE and _is_end(task)]
+
+
+def _is_end(task: TaskState) -> bool:
+    """Whether nobody waits for it; a list that was gone over ends in its items."""
+    return not task.dependents and not task.unfolded
 
 
 def _is_one_answer(state: RequestState, found: Mapping[str, TaskState]) -> bool:
@@ -88,7 +101,7 @@ def _is_one_answer(state: RequestState, found: Mapping[str, TaskState]) -> bool:
     if len(found) != 1 or next(iter(found.values())).dependents:
         return False
     is_select = state.plan_entry is not None and state.plan_entry.plan.aggregation == "select"
-    return is_select or sum(not task.dependents for task in state.tasks.values()) == 1
+    return is_select or sum(_is_end(task) for task in state.tasks.values()) == 1
 
 
 def gaps(state: RequestState) -> tuple[str, ...]:
@@ -165,7 +178,7 @@ def _missing(state: RequestState) -> str:
 
 def output_of(task: TaskState) -> Output:
     """What a task gave; None when it has no result."""
-    return task.result.output if task.result else None
+    return task.output
 
 
 def _word(task: TaskState) -> str:

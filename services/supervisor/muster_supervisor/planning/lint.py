@@ -145,6 +145,7 @@ def _task_findings(plan: Plan, matching: Matching) -> list[Finding]:
     """What single tasks ask for that cannot be."""
     ids = {task.id for task in plan.tasks}
     parts = {task.id: len(matching(task)) for task in plan.tasks if task.broadcast}
+    parts |= {task.id: MAX_TASKS for task in plan.tasks if task.over}  # nobody knows yet how many it will be
     found: list[Finding] = []
     for task in plan.tasks:
         if task.retry is not None and task.retry.refine and _is_for_function(task, matching):

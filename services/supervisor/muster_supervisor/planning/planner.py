@@ -21,6 +21,7 @@ from muster_protocol.unfold import unfold
 from muster_supervisor.planning.briefing import NOTHING_SEEN, Seen, brief_of
 from muster_supervisor.planning.draft import Draft, read_draft
 from muster_supervisor.planning.lint import Finding, errors, lint
+from muster_supervisor.planning.lint_growth import growth_findings
 from muster_supervisor.planning.repeated import same_work
 from muster_supervisor.planning.routing import route
 
@@ -130,6 +131,7 @@ def _linted(plan: Plan, request: Request, team: Team) -> list[Finding]:
     tracing = current()
     with tracing.span(names.LINT, {names.TASKS: len(plan.tasks)}) as span:
         findings = lint(plan, team, request.budget, request.num_tasks, is_map=request.map is not None)
+        findings = [*growth_findings(plan), *findings]
         if span is not None:
             span.set_attribute(names.FINDINGS, len(findings))
         if wrong := errors(findings):

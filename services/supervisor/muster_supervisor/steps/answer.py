@@ -16,7 +16,7 @@ from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid, Retryable
-from muster_protocol.fold import RequestState
+from muster_protocol.fold import RequestState, is_complete
 from muster_protocol.messages import COMPOSE, Answer, AnswerStatus
 from muster_supervisor.abort import abort_request
 from muster_supervisor.composing.check import check, look_for
@@ -52,7 +52,7 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
     await owner.finish_background()
     await asyncio.wait([counting])
     while owner.state.answer is None:
-        if not step.reason and owner.state.open_tasks:
+        if not step.reason and owner.state.plan_entry is not None and not is_complete(owner.state):
             return  # a success came late: what was skipped for its task is to be done now
         has_more = bool(chosen(owner.state, draft.selected).keys() - draft.made_of)
         if has_more and not has_composed_again and owner.now() < owner.deadline - WRITE_SECONDS:

@@ -15,7 +15,7 @@ from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
 from muster_protocol.errors import Invalid, MusterError, Retryable, Terminal
-from muster_protocol.messages import PLAN, PlanRecorded, Request, Usage
+from muster_protocol.messages import PLAN, GrowthLimits, PlanRecorded, Request, Usage
 from muster_protocol.plan import TABLE, Plan, Retry
 from muster_supervisor.owner import Owner
 from muster_supervisor.planning.briefing import NOTHING_SEEN, Seen
@@ -74,6 +74,7 @@ def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
         other_models=_other_models(plan, team),
         timeout_seconds=limits.task_timeout_seconds,
         budget=request.budget,
+        growth=growth_limits(request, team),
         answer_schema=request.answer_schema,
         approve=approve,
         person_seconds=_person_seconds(owner, request),
@@ -110,6 +111,11 @@ async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
         except Invalid as error:
             owner.spent += paying(owner, PLAN).usage
             await refuse(owner, f"the plan cannot be stored: {error}", "invalid")
+
+
+def growth_limits(request: Request, team: Team) -> GrowthLimits:
+    """How far the plan may grow."""
+    return GrowthLimits(tasks=min(team.limits.tasks, request.budget.tasks or team.limits.tasks))
 
 
 def _with_usage(owner: Owner, plan_entry: PlanRecorded) -> PlanRecorded:

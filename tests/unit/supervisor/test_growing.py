@@ -1,0 +1,67 @@
+"""By what a plan grows, and which plans are refused because a task could never go over its list."""
+
+from typing import Any
+
+import pytest
+
+from muster_agent.models.scripted import Scripted
+from muster_protocol.errors import Invalid
+from muster_protocol.messages import Request
+from muster_supervisor.planning.growing import grown
+from muster_supervisor.planning.planner import make_plan
+from tests.unit.protocol.test_growth import gave, growing, over
+from tests.unit.supervisor.fake_broker import TEAM
+
+FIND: dict[str, Any] = {"id": "find", "description": "find all pages of the site", "tag": "work"}
+
+
+@pytest.mark.parametrize(
+    ("each", "reason"),
+    [
+        ({"over": "find", "description": "sum up {item.url}", "tag": "work"}, ""),
+        ({"over": "find", "description": "sum it up well", "tag": "work"}, "{item} stands nowhere"),
+        ({"over": "find", "description": "sum up {itm}", "tag": "work"}, "nothing has the name {itm}"),
+        ({"over": "found", "description": "sum up {item}", "tag": "work"}, "no task has the id 'found'"),
+        ({"over": "each", "description": "sum up {item}", "tag": "work"}, "tasks wait for each other: each → each"),
+        ({"over": "find", "description": "sum up {item}", "broadcast": True}, "goes over a list or is broadcast"),
+        ({"over": "copies", "description": "sum up {item}", "tag": "work"}, "copies is broadcast and gives no list"),
+    ],
+)
+async def test_a_task_that_could_never_go_over_its_list_is_refused(each: dict[str, Any], reason: str):
+    copies = {"id": "copies", "description": "ask everybody for pages", "broadcast": True}
+    request = Request.of({"plan": {"tasks": [FIND, copies, {"id": "each", **each}]}})
+
+    if not reason:
+        assert (await make_plan(request, TEAM, Scripted([]))).plan.tasks[-1].dependencies == ("find",)
+        return
+    with pytest.raises(Invalid) as refused:
+        await make_plan(request, TEAM, Scripted([]))
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("output", "refusal"),
+    [
+        ({"pages": 3}, "which is no list"),
+        ([{"url": "a"}, "b"], ""),
+        (None, "find gave 'null', which is no list"),
+    ],
+)
+def test_anything_but_a_list_is_bad_output(output: object, refusal: str):
+    log = growing(items=[])
+    log.entries.pop()
+    log.work(gave("find", output))
+
+    found = grown(log.state, "over:each", TEAM)
+
+    assert refusal in (found.refused.message if found.refused else "")
+    assert (found.refused is None) == (not refusal)
+
+
+def test_an_item_for_nobody_is_refused_before_it_is_recorded():
+    log = growing(over("other", "find").model_copy(update={"tag": "nobody"}))
+
+    found = grown(log.state, "over:other", TEAM)
+
+    assert found.refused is not None
+    assert "nobody has the tag 'nobody'" in found.refused.message

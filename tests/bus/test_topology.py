@@ -111,7 +111,7 @@ async def test_the_log_has_an_age_and_no_limit_per_subject(bus: Bus):
 @pytest.mark.parametrize(
     ("stream", "field", "value", "text"),
     [
-        ("RESULTS", "max_age", 0, r"stream RESULTS exists with max_age = 0\.0, but Muster needs 172800"),
+        ("RESULTS", "max_age", 0, r"stream RESULTS exists with max_age = 0\.0, but Muster needs 345600"),
         ("KV_workers", "max_age", 0, r"bucket workers exists with max_age = 0\.0, but Muster needs 15"),
         ("KV_workers", "max_msgs_per_subject", 5, "workers exists with max_msgs_per_subject = 5, but .* needs 1"),
     ],

@@ -90,7 +90,7 @@ async def test_a_failure_is_in_the_log_in_the_status_and_in_muster_logs_with_its
     assert "(failing.py:7)" in failed[0]["message"]
     status = await _command(team, "status", request_id)
     assert "✗ caller attempt 1 failed by worker-w1: network: ConnectionError: no route" in status
-    assert "✗ seeker attempt 1 tool look_up failed: ConnectionError: no route to the library" in status
+    assert "✗ seeker attempt 1 tool look_up failed: network: ConnectionError: no route to the library" in status
     assert "with no key (failing.py:18)" in status
     lines = (await _command(team, "logs", request_id, "--follow")).splitlines()
     assert "→ request taken by supervisor-s1" in lines[0]

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Coroutine
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 
 from muster_bus.connection import Incoming
 from muster_bus.lease import Delivery
@@ -44,26 +44,21 @@ class Intake:
 
     async def take(self, delivery: Delivery) -> None:
         """Refuse what was delivered, or start a run and wait until it needs no slot of the pull any more."""
-        try:
-            if not may_be_suspect(delivery.number):
+        async with AsyncExitStack() as alone:
+            try:
+                if may_be_suspect(delivery.number):
+                    await alone.enter_async_context(self._suspects)
                 run = await self._start_run(delivery)
-            else:
-                run = await self._take_alone(delivery)
-        except asyncio.CancelledError:
-            await note_returned(self._resources.bus, self._resources.team.team, delivery)  # stopped before a run began
-            delivery.lease.hand_back()
-            raise
-        if run is not None:
+            except asyncio.CancelledError:
+                await note_returned(self._resources.bus, self._resources.team.team, delivery)  # stopped before a run
+                delivery.lease.hand_back()
+                raise
+            if run is None:
+                return
             await run.slot_released.wait()
-
-    async def _take_alone(self, delivery: Delivery) -> Run | None:
-        """Start the run of a request that may have ended its supervisors, with no other such request beside it."""
-        async with self._suspects:
-            run = await self._start_run(delivery)
-            if run is not None:
+            if may_be_suspect(delivery.number):
                 with suppress(TimeoutError):
                     await asyncio.wait_for(run.settled.wait(), SUSPECT_SECONDS)
-            return run
 
     def on_control(self, message: Incoming) -> None:
         """Let the run of the request read its control messages, unless a supervisor wrote this one."""

@@ -90,7 +90,8 @@ class Breaker(Frozen):
             case "failed" if self.probe_at and event.at >= self.probe_at:
                 return self._opened(event.at)
             case "answered" if self.is_closed:
-                return self.model_copy(update={"failures": tuple(at for at in self.failures if at > event.at)})
+                left = tuple(at for at in self.failures if at > event.at)
+                return self if left == self.failures else self.model_copy(update={"failures": left})
             case "answered" if event.at >= self.opened_at:
                 return type(self)()
             case "probed" if not self.is_closed and event.at >= self.half_open_at:

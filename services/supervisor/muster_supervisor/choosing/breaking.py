@@ -64,12 +64,13 @@ class Breakers:
 
     def _see(self, role: str, event: BreakerEvent) -> None:
         before = self.of(role)
-        if before.after(event) == before:
+        after = before.after(event)
+        if after is before or after == before:
             return
         events = self._unshared.setdefault(role, [])
         events.append(event)
         del events[:-MOST_UNSHARED]
-        self._know(role, before.after(event))
+        self._know(role, after)
         self._is_new.set()
 
     def _know(self, role: str, breaker: Breaker) -> None:

@@ -91,6 +91,12 @@ class Measuring:
             known = self._known[role] = self._stored.get(role, Measured()).plus(counted)
         return known
 
+    def seconds_of(self, tag: str) -> float | None:
+        """What a task of a tag takes on average; None: nobody knows."""
+        known = [self.of(role.name) for role in self._team.roles_matching((tag,))]
+        tries = sum(measured.tries for measured in known)
+        return sum(measured.seconds for measured in known) / tries if tries else None
+
     def observe(self, result: Result, at: float) -> None:
         """Count a result that counts for its attempt."""
         if not is_measured(result) or (role := role_of(self._team, result)) is None:

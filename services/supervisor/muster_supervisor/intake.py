@@ -44,21 +44,32 @@ class Intake:
 
     async def take(self, delivery: Delivery) -> None:
         """Refuse what was delivered, or start a run and wait until it needs no slot of the pull any more."""
+        run = None
         async with AsyncExitStack() as alone:
             try:
-                if may_be_suspect(delivery.number):
-                    await alone.enter_async_context(self._suspects)
+                if may_be_suspect(delivery.number) and not await self._is_next(delivery, alone):
+                    return
                 run = await self._start_run(delivery)
             except asyncio.CancelledError:
                 await note_returned(self._resources.bus, self._resources.team.team, delivery)  # stopped before a run
                 delivery.lease.hand_back()
                 raise
-            if run is None:
-                return
-            await run.slot_released.wait()
-            if may_be_suspect(delivery.number):
+            if run is not None and may_be_suspect(delivery.number):
                 with suppress(TimeoutError):
                     await asyncio.wait_for(run.settled.wait(), SUSPECT_SECONDS)
+        if run is not None:
+            await run.slot_released.wait()
+
+    async def _is_next(self, delivery: Delivery, alone: AsyncExitStack) -> bool:
+        """Wait until no other suspect is being taken; False: meanwhile a run has it, or it was given out again."""
+        request_id = h.request_id_of(delivery.headers, delivery.sequence, delivery.data)
+        if self._is_held(request_id, delivery):  # a run whose lease was lost waits for this very delivery
+            return False
+        await alone.enter_async_context(self._suspects)
+        if not delivery.lease.is_held:
+            delivery.lease.drop()
+            return False
+        return True
 
     def on_control(self, message: Incoming) -> None:
         """Let the run of the request read its control messages, unless a supervisor wrote this one."""

@@ -44,7 +44,9 @@ async def test_an_invalid_traceparent_is_not_copied_into_messages(muster: Muster
 
 
 @guards(
-    "services/supervisor/muster_supervisor/intake.py", "if may_be_suspect(delivery.number) and not await self._check", rule="I1"
+    "services/supervisor/muster_supervisor/intake.py",
+    "if may_be_suspect(delivery.number) and not await self._check",
+    rule="I1",
 )
 async def test_a_body_that_kills_whoever_reads_it_is_answered_as_poison_unread(
     muster: Muster, collector: Collector

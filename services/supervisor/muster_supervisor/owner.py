@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -29,6 +29,9 @@ log = logging.getLogger("muster.supervisor")
 
 LOOKED_AT, MAX_ASKED = 10_000, 200  # characters of what was asked; cut after a secret is taken out
 BACKGROUND_SECONDS = 0.05  # an entry is written in a millisecond; a slower broker must not delay the answer
+
+
+Placed = tuple[str, int, int]  # task and attempt, and the sequence of the message in TASKS
 
 
 class LeaseLost(Exception):
@@ -78,6 +81,7 @@ class Owner:
         self.may_have_conflicts = False  # a coordinator has written a record about the request
         self.conflicts = 0  # that are listed, when the answer is given
         self.publishing: set[str] = set()  # tasks whose message is not stored yet
+        self.unnoted: deque[tuple[float, list[Placed]]] = deque()  # that are stored, and when that is to be noted
         self.is_workflow_new = False  # its span was just exported: the first tasks wait until it is out
         self.meters: dict[tuple[int, str], Meter] = {}  # of our own model calls, by term and purpose
         self.revising: set[str] = set()  # tasks whose next attempt is being prepared

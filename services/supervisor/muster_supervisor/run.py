@@ -50,7 +50,7 @@ from muster_supervisor.owner import LeaseLost, Owner, Superseded
 from muster_supervisor.poison import poison_reason
 from muster_supervisor.spans import export_workflow, is_workflow_exported, take_over_span
 from muster_supervisor.steps.answer import refuse
-from muster_supervisor.steps.dispatch import publish_again
+from muster_supervisor.steps.dispatch import note_stored, publish_again
 from muster_supervisor.taking.answered import acknowledge, acknowledge_again
 from muster_supervisor.taking.disposition import Disposition, Held, classify, report_reuse
 from muster_supervisor.taking.signs import Signs, signs_of_work
@@ -144,6 +144,7 @@ class Run:
             owner.check()
             self._controls.poll()
             stop_overtaken(owner)
+            note_stored(owner)
             now = owner.now()
             if steps := self._steps.startable(due(owner.state, now, self._allowance(), self._holding.at(now))):
                 await self._steps.carry_out(steps)
@@ -194,6 +195,7 @@ class Run:
         if has_survived:
             await owner.record_survival()  # ours
         self._controls.start_over()
+        owner.unnoted.clear()  # all that is not noted is published again
         if owner.state.answer is not None:
             return
         owner.check()
@@ -227,7 +229,8 @@ class Run:
         """Wait until the log changes, a timer is due, or it is time to read the log without an announcement."""
         self.settled.set()
         owner = self.owner
-        times = [time for time in (next_time(owner.state), self._holding.until) if time is not None]
+        note_at = owner.unnoted[0][0] if owner.unnoted else None
+        times = [time for time in (next_time(owner.state), self._holding.until, note_at) if time is not None]
         until = min(times, default=None)
         timeout = min(LOOK_SECONDS, owner.resources.lease_seconds)
         is_look = until is None or until - owner.now() > timeout

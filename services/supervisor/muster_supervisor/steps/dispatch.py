@@ -17,6 +17,7 @@ from muster_supervisor.steps.expire import fail_attempt
 
 log = logging.getLogger("muster.supervisor")
 
+NOTED_AFTER_SECONDS = 0.1  # a task that is done by then needs no note (decision 53)
 CHECK_SECONDS = 0.25  # how often a write that waits for room checks that the request is still ours
 LARGE_RETRY_SECONDS = 1.0  # before a large message is tried again that the object store did not take
 
@@ -42,7 +43,7 @@ async def dispatch(owner: Owner, step: DispatchTasks) -> None:
 
 
 async def publish(owner: Owner, attempts: list[tuple[TaskState, Attempt]]) -> None:
-    """Store the task messages, then record where they are; in the background, so that the loop goes on."""
+    """Store the task messages; in the background, so that the loop goes on. Where they are is noted later."""
     names = {task.spec.id for task, _ in attempts}
     owner.publishing |= names
     try:
@@ -51,13 +52,10 @@ async def publish(owner: Owner, attempts: list[tuple[TaskState, Attempt]]) -> No
     finally:
         owner.publishing -= names
         owner.log.wake()
-    notes = tuple(
-        Dispatch(task_id=task.spec.id, attempt=attempt.number, sequence=where.sequence)
-        for (task, attempt, _), where in zip(outgoing, stored, strict=True)
-        if where is not None
-    )
-    if notes:
-        await _record(owner, Dispatched(attempts=notes))
+    places = zip(outgoing, stored, strict=True)
+    kept = [(task.spec.id, attempt.number, where.sequence) for (task, attempt, _), where in places if where is not None]
+    if kept:
+        owner.unnoted.append((owner.now() + NOTED_AFTER_SECONDS, kept))
 
 
 async def _stored(owner: Owner, outgoing: list[tuple[TaskState, Attempt, Outgoing]]) -> list[Stored | None]:
@@ -104,11 +102,19 @@ async def publish_again(owner: Owner) -> None:
     await publish(owner, [(task, task.attempts[-1]) for task in tasks])
 
 
+def note_stored(owner: Owner) -> None:
+    """Record where the messages are of attempts that last, once that is due: of the others nobody looks for them."""
+    notes: list[Dispatch] = []
+    while owner.unnoted and owner.unnoted[0][0] <= owner.now():
+        for task_id, attempt, sequence in owner.unnoted.popleft()[1]:
+            if owner.state.tasks[task_id].attempts[attempt - 1].result is None:
+                notes.append(Dispatch(task_id=task_id, attempt=attempt, sequence=sequence))
+    if notes:
+        owner.in_background(partial(_record, owner, Dispatched(attempts=tuple(notes))))
+
+
 async def _record(owner: Owner, dispatched: Dispatched) -> None:
-    """Write where the messages are, unless all results are there: then nobody will look for the messages."""
-    attempts = (owner.state.tasks[note.task_id].attempts[note.attempt - 1] for note in dispatched.attempts)
-    if any(attempt.result is None for attempt in attempts):
-        await owner.append(dispatched)
+    await owner.append(dispatched)
 
 
 async def _all_outgoing(

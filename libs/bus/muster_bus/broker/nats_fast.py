@@ -7,7 +7,6 @@ requests and pings are nats-py's, as repaired in nats_repairs.py.
 
 import asyncio
 import inspect
-import re
 from collections.abc import Callable, Mapping
 
 from nats.aio.subscription import Subscription
@@ -25,7 +24,7 @@ from muster_bus.broker.watched import Watch
 PLAIN = b"NATS/1.0\r\n"  # headers without a status
 LAZY_SECONDS = 0.002  # what can wait goes with the next that cannot, or after this
 LARGEST = 64 * 1024 * 1024  # bytes of a message: the server's own limit for `max_payload`
-_ODD = re.compile(r" [ \r:]|\t")  # a space or a tab where nats-py would cut it off
+_ODD = ("\t", "  ", " \r", " :")  # a space or a tab where nats-py would cut it off
 _SPACES = " \t\r\n\x0b\x0c"  # of ASCII: a value may begin with any other
 _NEWLINES = str.maketrans({"\r": " ", "\n": " "})
 
@@ -219,7 +218,7 @@ def header_lines(raw: bytes) -> dict[str, str]:
     """Headers as nats-py reads them; of names with a space or a colon inside some are kept, which nobody asks for."""
     text = raw.decode("utf-8", "replace")
     lines = text.split("\r\n")
-    if text.isascii() and not _ODD.search(text):
+    if text.isascii() and not any([odd in text for odd in _ODD]):  # four searches are quicker than one pattern
         try:
             return dict([line.split(": ", 1) for line in lines if line])  # as everybody writes them
         except ValueError:

@@ -18,6 +18,7 @@ from muster_protocol.fold import (
     next_timer,
     pending_growth,
 )
+from muster_protocol.fold.budget import UNLIMITED
 from muster_protocol.fold.people import why_cancelled
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
 from muster_protocol.questions import is_approval_asked
@@ -206,21 +207,23 @@ def _dispatchable(
     """The next attempts of ready tasks, as many as fit: tasks in flight, tokens and money."""
     plan_entry = state.plan_entry
     assert plan_entry is not None
-    left = left_of(state)
+    left, moment = left_of(state), last_moment(state)
     most = plan_entry.in_flight if allowance.window is None else min(plan_entry.in_flight, allowance.window)
     free = state.ready if is_held is None else (one for one in state.ready if not is_held(state.tasks[one]))
     for task_id in islice(free, max(0, most - state.in_flight)):
         if left.is_used_up:
             return
-        granted = left.grant(allowance.tokens, allowance.usd)
-        tokens = None if left.tokens is None else granted.tokens
-        usd = None if left.usd is None else granted.usd
-        left = left.without(tokens, usd)
+        tokens, usd = None, None
+        if left is not UNLIMITED:
+            granted = left.grant(allowance.tokens, allowance.usd)
+            tokens = None if left.tokens is None else granted.tokens
+            usd = None if left.usd is None else granted.usd
+            left = left.without(tokens, usd)
         task = state.tasks[task_id]
         yield Reservation(
             task_id=task_id,
             attempt=len(task.attempts) + 1,
-            timeout_seconds=within_request(state, task.spec.timeout_seconds or plan_entry.timeout_seconds, now),
+            timeout_seconds=_until(moment, task.spec.timeout_seconds or plan_entry.timeout_seconds, now),
             tokens=tokens,
             usd=usd,
         )
@@ -228,5 +231,8 @@ def _dispatchable(
 
 def within_request(state: RequestState, timeout_seconds: float, now: float) -> float:
     """The attempt's timeout, but no longer than the request itself has."""
-    moment = last_moment(state)
+    return _until(last_moment(state), timeout_seconds, now)
+
+
+def _until(moment: float | None, timeout_seconds: float, now: float) -> float:
     return timeout_seconds if moment is None else max(0.001, min(timeout_seconds, moment - now))

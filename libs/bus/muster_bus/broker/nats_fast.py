@@ -24,7 +24,6 @@ from muster_bus.broker.watched import Watch
 PLAIN = b"NATS/1.0\r\n"  # headers without a status
 LAZY_SECONDS = 0.002  # what can wait goes with the next that cannot, or after this
 LARGEST = 64 * 1024 * 1024  # bytes of a message: the server's own limit for `max_payload`
-_ODD = ("\t", "  ", " \r", " :")  # a space or a tab where nats-py would cut it off
 _SPACES = " \t\r\n\x0b\x0c"  # of ASCII: a value may begin with any other
 _NEWLINES = str.maketrans({"\r": " ", "\n": " "})
 
@@ -218,7 +217,7 @@ def header_lines(raw: bytes) -> dict[str, str]:
     """Headers as nats-py reads them; of names with a space or a colon inside some are kept, which nobody asks for."""
     text = raw.decode("utf-8", "replace")
     lines = text.split("\r\n")
-    if text.isascii() and not any([odd in text for odd in _ODD]):  # four searches are quicker than one pattern
+    if _is_plain(text):
         try:
             return dict([line.split(": ", 1) for line in lines if line])  # as everybody writes them
         except ValueError:
@@ -229,6 +228,11 @@ def header_lines(raw: bytes) -> dict[str, str]:
         if colon and name.isascii() and len(name.split()) == 1:
             found[name.strip()] = value.strip(_SPACES)
     return found
+
+
+def _is_plain(text: str) -> bool:
+    """Whether no space or tab stands where nats-py would cut it off; four searches are quicker than one pattern."""
+    return text.isascii() and "\t" not in text and "  " not in text and " \r" not in text and " :" not in text
 
 
 def _command(subject: str, body: bytes, reply: str, headers: Mapping[str, str] | None) -> bytes:

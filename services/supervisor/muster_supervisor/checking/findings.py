@@ -75,8 +75,9 @@ def find(done: Mapping[str, Done], of: int) -> Findings:
         room -= min(MAX_CHARACTERS, len(output)) if isinstance(output, str) else 200
         if room < 0 or count >= MAX_CLAIMS:
             break
-        found[task_id] = claims(task_id, output)
-        count += len(found[task_id])
+        if claimed := claims(task_id, output):
+            found[task_id] = claimed
+            count += len(claimed)
     about = {task_id: _subject(done[task_id]) for task_id in found}
     between = contradictions(found, partial(_are_apart, done, about)) if len(found) > 1 else []
     return Findings(
@@ -99,7 +100,7 @@ def checked(
 
 def _is_read(output: Output) -> bool:
     """Whether there is something in it that the checks can judge; a bare number says nothing about its subject."""
-    return output not in ("", None) and isinstance(output, str | dict | list)
+    return isinstance(output, (str, dict, list)) and output != ""
 
 
 def _subject(task: Done) -> frozenset[str]:

@@ -12,7 +12,10 @@ from muster_supervisor.owner import Owner
 def with_role(owner: Owner, reservation: Reservation) -> Reservation | None:
     """The reservation with the role that was chosen; as it is where nothing is to be chosen. None: it must wait."""
     task = owner.state.tasks[reservation.task_id]
-    breakers, now = owner.resources.breakers, owner.now()
+    breakers = owner.resources.breakers
+    if breakers.are_closed and not task.spec.roles and not task.attempts:
+        return reservation
+    now = owner.now()
     held = () if breakers.are_closed else tuple(role for role in able(owner, task) if breakers.of(role).free_at > now)
     if held and len(held) == len(able(owner, task)):
         return None
@@ -61,9 +64,9 @@ def _chosen(owner: Owner, reservation: Reservation, task: TaskState, held: tuple
     return reservation.model_copy(update=update)
 
 
-def is_function(team: Team, tag: str) -> bool:
-    """Whether a tag is that of a role which is a plain function."""
-    return any(isinstance(role, FunctionRole) and role.name == tag for role in team.roles)
+def functions(team: Team) -> frozenset[str]:
+    """The tags of roles which are plain functions."""
+    return frozenset(role.name for role in team.roles if isinstance(role, FunctionRole))
 
 
 def _turn(owner: Owner, roles: tuple[str, ...]) -> int:

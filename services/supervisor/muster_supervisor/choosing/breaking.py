@@ -13,7 +13,7 @@ from muster_bus.background import supervised
 from muster_bus.buckets.breakers import add_events, read_breakers
 from muster_bus.connection import Bus
 from muster_protocol.errors import MusterError
-from muster_protocol.messages import Result
+from muster_protocol.messages import Result, ResultStatus
 from muster_protocol.workers.breaker import Breaker, BreakerEvent, event_of
 from muster_supervisor.choosing.measuring import role_of
 
@@ -38,6 +38,7 @@ class Breakers:
         self._sharing: asyncio.Task[None] | None = None
         self._is_silent = False  # the broker takes nothing, which was said
         self.are_closed = True
+        self._is_quiet = True  # all are closed, and nothing counts against any of them
 
     def start(self, is_busy: Callable[[], bool], on_freed: Callable[[], None]) -> None:
         """Share in the background; `on_freed` is called when a role may be given attempts earlier than was known."""
@@ -53,6 +54,8 @@ class Breakers:
 
     def observe(self, result: Result, at: float, *, by_owner: bool) -> None:
         """Take what a result says that counts for its attempt."""
+        if self._is_quiet and result.status is ResultStatus.DONE:
+            return  # where nothing has failed, an answer says nothing new
         event = event_of(result, at, by_owner=by_owner)
         role = None if event is None else role_of(self._team, result)
         if event is not None and role is not None:
@@ -76,6 +79,7 @@ class Breakers:
     def _know(self, role: str, breaker: Breaker) -> None:
         before, self._known[role] = self.of(role), breaker
         self.are_closed = all(one.is_closed for one in self._known.values())
+        self._is_quiet = self.are_closed and not any(one.failures for one in self._known.values())
         if breaker.openings > before.openings:
             seconds = breaker.half_open_at - breaker.opened_at
             log.warning("… role    '%s' does not answer: it gets no attempt for %g s, then one", role, seconds)

@@ -101,7 +101,10 @@ class Measuring:
         """Count a result that counts for its attempt."""
         if not is_measured(result) or (role := role_of(self._team, result)) is None:
             return
-        self._counted.setdefault(role, Counts()).add(result, at)
+        counts = self._counted.get(role)
+        if counts is None:
+            counts = self._counted[role] = Counts()
+        counts.add(result, at)
         self._known.pop(role, None)
 
     async def _share_for_ever(self, is_busy: Callable[[], bool]) -> None:
@@ -140,7 +143,8 @@ class Measuring:
 
 def role_of(team: Team, result: Result) -> str | None:
     """The role that did it; of an attempt that its owner gave up, the only one that has its tag."""
-    if any(role.name == result.role for role in team.roles):
-        return result.role
+    for role in team.roles:
+        if role.name == result.role:
+            return role.name
     having = team.roles_matching((result.role,))
     return having[0].name if len(having) == 1 else None

@@ -65,7 +65,9 @@ def parts(state: RequestState) -> dict[str, TaskState]:
 def _made_of(state: RequestState, task_id: str) -> tuple[str, ...]:
     """What a task was made of: what it depends on, and for an item also whoever gave the list."""
     spec = state.tasks[task_id].spec
-    return (*spec.dependencies, spec.item_of) if spec.item_of in state.tasks else spec.dependencies
+    if spec.item_of is None or spec.item_of not in state.tasks:
+        return spec.dependencies
+    return (*spec.dependencies, spec.item_of)
 
 
 def chosen(state: RequestState, selected: Selected | None = None) -> dict[str, TaskState]:

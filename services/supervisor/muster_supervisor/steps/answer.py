@@ -54,12 +54,12 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
     while owner.state.answer is None:
         if not step.reason and owner.state.plan_entry is not None and not is_complete(owner.state):
             return  # a success came late: what was skipped for its task is to be done now
-        has_more = bool(chosen(owner.state, draft.selected).keys() - draft.made_of)
-        if has_more and not has_composed_again and owner.now() < owner.deadline - WRITE_SECONDS:
+        made_of = chosen(owner.state, draft.selected).keys()
+        if made_of - draft.made_of and not has_composed_again and owner.now() < owner.deadline - WRITE_SECONDS:
             has_composed_again = True
             draft = await _compose(owner, step)
             continue
-        draft = _fitted(completed(draft, owner.state, step.reason), owner.state)
+        draft = _fitted(draft if made_of == draft.made_of else completed(draft, owner.state, step.reason), owner.state)
         draft = await check(draft, owner.state, owner.deadline - owner.now() - WRITE_SECONDS)
         answer = _final(owner, step, draft)
         try:

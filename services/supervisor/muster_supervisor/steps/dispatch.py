@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from functools import partial
 
 from muster_bus.publish import Outgoing, Stored
 from muster_protocol.errors import Invalid, Retryable, Terminal
 from muster_protocol.fold import Attempt, TaskState, context_of
 from muster_protocol.messages import Dispatch, Dispatched, Failure, Reserved, Task
-from muster_supervisor.choosing.among import is_function, with_role
+from muster_supervisor.choosing.among import functions, with_role
 from muster_supervisor.decide import DispatchTasks
 from muster_supervisor.owner import Owner
 from muster_supervisor.spans import publish_span
@@ -122,11 +122,14 @@ async def _all_outgoing(
 ) -> list[tuple[TaskState, Attempt, Outgoing]]:
     """The messages of these attempts; one whose message is too large to be sent has failed."""
     found: list[tuple[TaskState, Attempt, Outgoing]] = []
+    plain, origin = functions(owner.resources.team), owner.bus.origin(owner.request_id)
     for task, attempt in attempts:
         if attempt.result is not None or task.success is not None:
             continue
         try:
-            found.append((task, attempt, await _outgoing(owner, task, attempt)))
+            message = _task(owner, task, attempt, plain)
+            # Its parent is the workflow span, which outlives whoever publishes.
+            found.append((task, attempt, await owner.bus.outgoing(message, origin, owner.log.carrier)))
         except Retryable as reason:  # a full object store delays the large message, not the others
             log.warning("… task    %s/%s: its message is not stored yet: %s", owner.request_id, task.spec.id, reason)
             owner.in_background(partial(_publish_later, owner, task, attempt))
@@ -143,13 +146,7 @@ async def _publish_later(owner: Owner, task: TaskState, attempt: Attempt) -> Non
     await publish(owner, [(task, attempt)])
 
 
-async def _outgoing(owner: Owner, task: TaskState, attempt: Attempt) -> Outgoing:
-    """The message of one attempt. Its parent is the workflow span, which outlives whoever publishes."""
-    message, origin = _task(owner, task, attempt), owner.bus.origin(owner.request_id)
-    return await owner.bus.outgoing(message, origin, owner.log.carrier)
-
-
-def _task(owner: Owner, task: TaskState, attempt: Attempt) -> Task:
+def _task(owner: Owner, task: TaskState, attempt: Attempt, plain: Collection[str]) -> Task:
     assert task.spec.tag is not None, "the planner routes every task to a tag"
     tag = attempt.role or task.spec.tag
     return Task(
@@ -160,12 +157,12 @@ def _task(owner: Owner, task: TaskState, attempt: Attempt) -> Task:
         worker=task.spec.worker,
         team=owner.resources.team.team,
         # another role may have failed before, and a model described the task better for it; a function sees its own
-        description=task.spec.description if is_function(owner.resources.team, tag) else task.description,
+        description=task.spec.description if tag in plain else task.description,
         expected_output=task.spec.expected_output,
         inputs=task.spec.inputs,
         context=context_of(owner.state, task),
         model=attempt.model or task.spec.model,
-        notes=tuple(note.reason for note in owner.state.notes),
+        notes=tuple([note.reason for note in owner.state.notes]),
         timeout_seconds=attempt.timeout_seconds,
         deadline=attempt.deadline,
         tokens=attempt.tokens,

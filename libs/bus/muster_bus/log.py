@@ -185,8 +185,9 @@ class RequestLog:
 
 def entry_of(raw: Raw, message: Opened[LogBody]) -> Entry:
     """A stored message that was opened, as the fold takes it."""
-    term = raw.headers.get(h.TERM, "0")
-    return Entry(raw.sequence, raw.time, message.sender, int(term) if subjects.is_number(term) else 0, message.body)
+    term = raw.headers.get(h.TERM)
+    number = int(term) if term is not None and subjects.is_number(term) else 0
+    return Entry(raw.sequence, raw.time, message.sender, number, message.body)
 
 
 async def read_log(bus: Bus, request_id: str, after: int = 0, *, from_leader: bool = False) -> list[Entry]:

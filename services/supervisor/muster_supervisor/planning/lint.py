@@ -59,7 +59,7 @@ def errors(findings: Iterable[Finding]) -> list[Finding]:
 
 def _id_findings(plan: Plan) -> list[Finding]:
     """Ids that several tasks have, and dependencies on ids that no task has."""
-    counts = Counter(task.id for task in plan.tasks)
+    counts = Counter([task.id for task in plan.tasks])
     found = [
         Finding("error", f"tasks.{task_id}", f"{count} tasks have this id")
         for task_id, count in counts.items()
@@ -75,6 +75,8 @@ def _id_findings(plan: Plan) -> list[Finding]:
 
 def _cycle_findings(plan: Plan) -> list[Finding]:
     needs = needs_of(plan)
+    if not any(needs.values()):
+        return []
     cycle = cycle_in({task_id: tuple(need for need in wanted if need in needs) for task_id, wanted in needs.items()})
     if not cycle:
         return []
@@ -197,7 +199,7 @@ def _size_findings(plan: Plan, budget: Budget, matching: Matching) -> list[Findi
     most = min(MAX_TASKS, budget.tasks or MAX_TASKS)
     if len(ids) > most:
         return [Finding("error", "tasks", f"the plan has {len(ids):,} tasks; the request may have {most:,}")]
-    twice = [task_id for task_id, count in Counter(ids).items() if count > 1]
+    twice = [task_id for task_id, count in Counter(ids).items() if count > 1] if len(set(ids)) < len(ids) else []
     return [
         Finding("error", f"tasks.{task_id}", "a copy of a broadcast gets this id, which another task has already")
         for task_id in twice

@@ -18,7 +18,7 @@ def test_a_sender_is_a_service_and_an_instance_and_for_workers_a_role(sender: st
     assert require_sender({h.SENDER: sender}) == sender
 
 
-@guards("libs/protocol/muster_protocol/headers.py", "if not _SENDER.fullmatch(sender):", rule="I10")
+@guards("libs/protocol/muster_protocol/headers.py", "if not _is_sender(sender):", rule="I10")
 @pytest.mark.parametrize(
     "sender", ["Worker/w1", "anonymous", "worker/", "/w1", "a/b/c/d", "worker/w 1", "worker/w1\n", "1"]
 )

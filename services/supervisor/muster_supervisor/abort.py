@@ -58,13 +58,19 @@ async def stop(owner: Owner, attempt: AttemptId, task_sequence: int | None, reas
         await delete_task(owner.bus, task_sequence)
 
 
-async def abort_request(bus: Bus, state: RequestState, reason: str, carrier: Mapping[str, str] | None) -> None:
-    """Tell workers to stop the whole request, and delete its tasks that no worker has taken yet."""
+async def abort_request(
+    bus: Bus, state: RequestState, reason: str, carrier: Mapping[str, str] | None, unnoted: Sequence[int] = ()
+) -> None:
+    """Tell workers to stop the whole request, and delete its tasks that no worker has taken yet.
+
+    `unnoted` are messages that only their owner knows.
+    """
     reserved = [task.attempts[-1] for task in state.tasks.values() if task.phase is TaskPhase.RESERVED]
     if not reserved:
         return
     await _abort(bus, state, (), reason, carrier)
-    await delete_tasks(bus, [attempt.task_sequence for attempt in reserved if attempt.task_sequence is not None])
+    noted = [attempt.task_sequence for attempt in reserved if attempt.task_sequence is not None]
+    await delete_tasks(bus, [*noted, *unnoted])
 
 
 async def delete_tasks(bus: Bus, sequences: Sequence[int]) -> None:

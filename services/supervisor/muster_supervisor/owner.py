@@ -3,8 +3,9 @@
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from muster_agent.budget import Meter
 from muster_agent.models.port import Model
@@ -31,7 +32,12 @@ LOOKED_AT, MAX_ASKED = 10_000, 200  # characters of what was asked; cut after a 
 BACKGROUND_SECONDS = 0.05  # an entry is written in a millisecond; a slower broker must not delay the answer
 
 
-Placed = tuple[str, int, int]  # task and attempt, and the sequence of the message in TASKS
+class Placed(NamedTuple):
+    """An attempt, and where its message lies in TASKS."""
+
+    task_id: str
+    attempt: int
+    sequence: int
 
 
 class LeaseLost(Exception):
@@ -116,6 +122,15 @@ class Owner:
     def seconds_left(self) -> float:
         """How long work may go on: until the moment at which `due` ends it."""
         return max(0.0, (last_moment(self.state) or self.deadline) - self.now())
+
+    def open_of(self, placed: Iterable[Placed]) -> list[Placed]:
+        """Those without a result: of the others nobody looks for the message."""
+        tasks = self.state.tasks
+        return [one for one in placed if tasks[one.task_id].attempts[one.attempt - 1].result is None]
+
+    def unnoted_messages(self) -> list[int]:
+        """Where the messages lie of which the log does not tell yet."""
+        return [one.sequence for _, placed in self.unnoted for one in self.open_of(placed)]
 
     def tags(self) -> frozenset[str]:
         """All tags on which its tasks can be given out."""

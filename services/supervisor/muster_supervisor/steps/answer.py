@@ -45,7 +45,8 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
         step = replace(step, reason=f"{step.reason}; {owner.planning_error}")
     if owner.state.in_flight:
         why = step.reason or "the request is answered"
-        owner.in_background(lambda: abort_request(owner.bus, owner.state, why, owner.log.carrier))
+        unnoted = owner.unnoted_messages()
+        owner.in_background(lambda: abort_request(owner.bus, owner.state, why, owner.log.carrier, unnoted))
     counting = supervised(_count_conflicts(owner), "counting the conflicts of a request")
     draft = await _compose(owner, step)
     has_composed_again = False

@@ -11,7 +11,7 @@ from muster_protocol.fold import Attempt, TaskState, context_of
 from muster_protocol.messages import Dispatch, Dispatched, Failure, Reserved, Task
 from muster_supervisor.choosing.among import functions, with_role
 from muster_supervisor.decide import DispatchTasks
-from muster_supervisor.owner import Owner
+from muster_supervisor.owner import Owner, Placed
 from muster_supervisor.spans import publish_span
 from muster_supervisor.steps.expire import fail_attempt
 
@@ -53,7 +53,7 @@ async def publish(owner: Owner, attempts: list[tuple[TaskState, Attempt]]) -> No
         owner.publishing -= names
         owner.log.wake()
     places = zip(outgoing, stored, strict=True)
-    kept = [(task.spec.id, attempt.number, where.sequence) for (task, attempt, _), where in places if where is not None]
+    kept = [Placed(task.spec.id, attempt.number, at.sequence) for (task, attempt, _), at in places if at is not None]
     if kept:
         owner.unnoted.append((owner.now() + NOTED_AFTER_SECONDS, kept))
 
@@ -104,13 +104,14 @@ async def publish_again(owner: Owner) -> None:
 
 def note_stored(owner: Owner) -> None:
     """Record where the messages are of attempts that last, once that is due: of the others nobody looks for them."""
-    notes: list[Dispatch] = []
+    due: list[Placed] = []
     while owner.unnoted and owner.unnoted[0][0] <= owner.now():
-        for task_id, attempt, sequence in owner.unnoted.popleft()[1]:
-            if owner.state.tasks[task_id].attempts[attempt - 1].result is None:
-                notes.append(Dispatch(task_id=task_id, attempt=attempt, sequence=sequence))
+        due += owner.unnoted.popleft()[1]
+    notes = tuple(
+        Dispatch(task_id=one.task_id, attempt=one.attempt, sequence=one.sequence) for one in owner.open_of(due)
+    )
     if notes:
-        owner.in_background(partial(_record, owner, Dispatched(attempts=tuple(notes))))
+        owner.in_background(partial(_record, owner, Dispatched(attempts=notes)))
 
 
 async def _record(owner: Owner, dispatched: Dispatched) -> None:

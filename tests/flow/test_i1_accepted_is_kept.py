@@ -167,13 +167,6 @@ async def test_a_request_that_kills_its_supervisor_every_time_is_answered_as_poi
     assert "poison" in answer.text
 
 
-@guards(
-    "services/supervisor/muster_supervisor/run.py",
-    "await owner.record_survival()  # ours",
-    rule="I1",
-    case="15",
-    seconds=60,
-)
 @pytest.mark.parametrize("hangs", [3, pytest.param(MAX_DOUBTFUL_TAKES + 3, marks=pytest.mark.sweep)])
 async def test_repeated_hangs_of_a_supervisor_do_not_make_a_request_poison(muster: Muster, hangs: int) -> None:
     await muster.start("supervisor", "s1")

@@ -97,6 +97,7 @@ def test_a_detached_request_is_listed_followed_cancelled_and_explained(here: Her
     request_id = here.document("submit", "--request", asked, "--detach")["request_id"]
     status = here.document("status")
     assert request_id in [request["request_id"] for request in status["requests"]]
+    assert request_id in [request["id"] for request in status["requests"]]
     assert set(status["workers"][0]["tags"]) == {"good", "bad", "slow"}
 
     with here.start("submit", "--request", asked) as follower:
@@ -153,6 +154,7 @@ def test_a_request_comes_by_http_as_the_welcome_says(here: Here):
     (ended,) = [request for request in here.document("status")["ended"] if request["id"] == request_id]
     assert (ended["team"], ended["asked_at"] > 0) == ("small", True)
     assert here.document("status", request_id[:12])["id"] == request_id
+    assert here.document("wait", request_id[:12])["request_id"] == request_id
 
 
 def test_a_second_up_and_a_reset_are_refused(here: Here):

@@ -37,6 +37,8 @@ async def follow(client: Client, request_id: str, *, is_json: bool, jaeger_url: 
     try:
         answer = await client.in_time(request_id, watched(client, board, screen_for(errors, board)))
     except NoAnswer as late:
+        if is_json:
+            say_json({"request_id": request_id, "no_answer": late.missing})
         _show_late(errors, request_id, late.missing)
         return Exit.NO_ANSWER
     except (asyncio.CancelledError, BrokerAway):

@@ -43,6 +43,16 @@ def test_the_worker_of_a_task_is_known_until_its_result():
     assert board.apply_event(_started("3"), 3.0) is None
 
 
+def test_an_item_of_a_map_is_called_by_what_it_is():
+    spec = task("item-1").model_copy(update={"label": "Rome\x1b[2J"})
+    log = Log().taken().planned(spec).reserved("item-1").done("item-1")
+    board = Board(RequestState("r"))
+
+    shown = [str(news) for entry in log.entries if (news := board.apply_entry(entry))]
+
+    assert shown[-1] == "✓ Rome\N{REPLACEMENT CHARACTER}[2J  0.5 s by worker-1"
+
+
 @pytest.mark.parametrize(
     ("stack", "where"),
     [

@@ -112,6 +112,15 @@ def test_a_detached_request_is_listed_followed_cancelled_and_explained(here: Her
     assert here.run("status", request_id).stdout.rstrip().endswith(f"cancelled: {status['reason']}")
 
 
+def test_a_terminal_shows_when_a_task_is_tried_again(here: Here):
+    tasks = [{"id": "one", "description": "grind", "tag": "bad", "max_attempts": 2, "retry": {"backoff_seconds": 2}}]
+    (here.folder / "again.json").write_text(json.dumps({"tasks": tasks}))
+
+    shown = here.on_a_terminal("submit", "--plan", "again.json", columns=160)
+
+    assert {len(seconds) for seconds in re.findall(r"in (\d+)\.\d s after: ", shown)} == {1}
+
+
 def test_an_unknown_request_is_said_to_be_unknown(here: Here):
     ran = here.run("status", "nix")
 

@@ -40,7 +40,7 @@ PROGRESS_SECONDS = 1.0  # a role may report every step: of each task one line in
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Which worker has a task, since when by the local clock, and the last progress that it reported."""
+    """Which worker has a task, since when by the clock of the broker, and the last progress that it reported."""
 
     worker: str
     attempt: int
@@ -140,13 +140,13 @@ class Board:
         return task.description if task else None
 
     def _started(self, event: Started, now: float) -> News | None:
-        if self._is_done(event.task_id):
+        if self._is_done(event.task_id) or self._has_ended(event.task_id, event.attempt):
             return None
         before = self.assignments.get(event.task_id)
         if before is not None and (before.worker, before.attempt) == (event.worker, event.attempt):
             return None  # it was asked whether it still runs
         self.assignments[event.task_id] = Assignment(event.worker, event.attempt, now)
-        again = "" if before is None else f", after {name_of(before.worker)}"
+        again = "" if before is None or before.worker == event.worker else f", after {name_of(before.worker)}"
         return News(NewsKind.STARTED, f"{self._called(event.task_id)}  {name_of(event.worker)} as {event.role}{again}")
 
     def _progress(self, task_id: str, text: str, now: float) -> News | None:
@@ -169,6 +169,11 @@ class Board:
         """An event may arrive after the log's entry about what followed it."""
         task = self.state.tasks.get(task_id)
         return task is not None and task.phase is TaskPhase.DONE
+
+    def _has_ended(self, task_id: str, attempt: int) -> bool:
+        task = self.state.tasks.get(task_id)
+        known = task.attempts[attempt - 1 : attempt] if task else []
+        return any(one.result is not None for one in known)
 
     def _result(self, result: Result) -> News:
         name = self._called(result.task_id)

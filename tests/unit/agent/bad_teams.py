@@ -178,7 +178,7 @@ CASES = [
     (
         "bad table",
         "team: t\nroles: [{name: a, tools: [query_database]}]\ntables: bad",
-        ":3: tables: HERE/bad/x.csv: row 2 has 1 values, the header has 2",
+        ":3: tables: HERE/bad/x.csv: row 2 has 1 value, the header has 2",
     ),
     (
         "run without a function",

@@ -22,6 +22,7 @@ from muster_protocol.errors import BrokerAway, Invalid
 from muster_protocol.sender import Sender
 from muster_testing import until
 from tests.bus.jwt_broker import issue
+from tests.guards import guards
 
 SENDER = Sender("tests", "one")
 REFUSAL = b"INFO {\"max_payload\": 1048576}\r\n-ERR 'Authorization Violation'\r\n"
@@ -157,12 +158,24 @@ async def test_a_client_in_a_program_of_its_own_redacts_what_it_connects_with(
             assert KNOWN(f"it was {PLANTED}") == "it was [redacted MUSTER_NATS_URL]"
 
 
+@guards(
+    "libs/bus/muster_bus/broker/nats_repairs.py",
+    "raise SecureConnWantedError()",
+    rule="I10",
+    replace="pass",
+    case="tls",
+)
+@pytest.mark.parametrize("asked", ["tls", "an authority"])
+async def test_where_tls_is_asked_for_nothing_is_said_in_clear_text(broker: Server, tmp_path: Path, asked: str):
+    certificate, _ = await asyncio.to_thread(_self_signed, tmp_path)
+    url = broker.url.replace("nats://", "tls://") if asked == "tls" else broker.url
+
+    with pytest.raises(BrokerAway, match="has no TLS, which MUSTER_NATS_CA or tls:// asks for; nothing was sent"):
+        await connects(url, Access(ca_file=str(certificate) if asked == "an authority" else None))
+
+
 async def test_an_untrusted_certificate_is_named_and_the_authority_comes_from_a_file(tmp_path: Path):
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subject = ("-subj", "/CN=muster test", "-addext", "subjectAltName=IP:127.0.0.1")
-    make = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2")
-    command = [*make, "-keyout", str(key), "-out", str(certificate), *subject]
-    await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
+    certificate, key = await asyncio.to_thread(_self_signed, tmp_path)
     async with guarded(tmp_path / "b", f'tls {{ cert_file: "{certificate}", key_file: "{key}" }}') as server:
         assert await connects(server.url, Access(ca_file=str(certificate)))
 
@@ -199,3 +212,13 @@ def test_settings_show_no_secret():
     env = {"MUSTER_NATS_URL": f"nats://ann:{SECRET}@host", "MUSTER_NATS_PASSWORD_FILE": "/run/secrets/password"}
 
     assert SECRET not in repr(read_settings(env))
+
+
+def _self_signed(folder: Path) -> tuple[Path, Path]:
+    """A certificate that is its own authority, and its key."""
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    subject = ("-subj", "/CN=muster test", "-addext", "subjectAltName=IP:127.0.0.1")
+    make = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2")
+    command = [*make, "-keyout", str(key), "-out", str(certificate), *subject]
+    subprocess.run(command, check=True, capture_output=True)
+    return certificate, key

@@ -21,7 +21,7 @@ GARBAGE = {
     "a strange sender": ({"sender": "Me!", "kind": "result"}, GOOD, "sender: 'Me!' is not <service>/<instance>"),
     "a sender beyond ASCII": ({"sender": "wörker/1", "kind": "result"}, GOOD, "sender: 'wörker/1' is not"),
     "broken JSON": (WORKER, b'{"request_id": ', "Invalid JSON"),
-    "a missing field": (WORKER, b'{"request_id": "r1"}', "task_id: Field required"),
+    "a missing field": (WORKER, b'{"request_id": "r1"}', "task_id: is missing"),
     "not text": (WORKER, b"\xff\xfe\x00", "Invalid JSON"),
     "no kind": ({"sender": "worker/w1"}, GOOD, "kind: unknown kind ''"),
     "an unknown kind": ({"sender": "worker/w1", "kind": "news"}, GOOD, "kind: unknown kind 'news'; known here: answer"),

@@ -1,5 +1,6 @@
 """A function that blocks its event loop stops its own worker and nothing else, and is named."""
 
+import json
 import os
 import re
 import signal
@@ -42,7 +43,7 @@ def here(tmp_path: Path) -> Here:
 
 @guards("services/worker/muster_worker/watchdog.py", "self._report(still)", rule="I4", replace="pass", seconds=60)
 def test_a_role_that_blocks_its_worker_is_named_while_http_answers_and_the_deadline_holds(here: Here):
-    with here.up() as (_, printed):
+    with here.up(MUSTER_LOG="json") as (_, printed):
         http = re.search(r"HTTP\s+(\S+)", printed)
         assert http is not None
         began = time.monotonic()
@@ -50,13 +51,16 @@ def test_a_role_that_blocks_its_worker_is_named_while_http_answers_and_the_deadl
         seconds = time.monotonic() - began
         with urllib.request.urlopen(f"{http[1]}/readyz", timeout=10) as reply:
             assert reply.status == 200
-        wait_for_words(here.folder / "up.txt", "role 'busy' (")
-        logged = here.printed("up")
+        wait_for_words(here.folder / "up.txt", "has blocked this worker")
+        lines = [json.loads(line) for line in here.printed("up").splitlines()]
 
     assert (ran.returncode, "kept" in ran.stdout) == (3, True), ran.stderr
     assert seconds < 30  # the role blocks for 60
-    assert re.search(r"worker-\w+  … worker  role 'busy' \(\S+\.two\.1\) has blocked this worker for \d+ s", logged)
-    assert "(roles.py:" in logged
+    said = next(line for line in lines if "has blocked this worker" in line.get("message", ""))
+    assert re.match(r"… worker  role 'busy' \(\S+\.two\.1\) has blocked this worker for \d+ s", said["message"])
+    assert "(roles.py:" in said["message"]
+    assert (said["task"], said["attempt"], said["worker"][:7]) == ("two", 1, "worker-")
+    assert said["message"].count(said["request"]) == 1
 
 
 def test_a_worker_of_up_that_dies_is_started_again_and_the_work_goes_on(here: Here):

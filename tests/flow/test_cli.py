@@ -97,6 +97,7 @@ def test_a_detached_request_is_listed_followed_cancelled_and_explained(here: Her
     request_id = here.document("submit", "--request", asked, "--detach")["request_id"]
     status = here.document("status")
     assert request_id in [request["request_id"] for request in status["requests"]]
+    assert request_id in [request["id"] for request in status["requests"]]
     assert set(status["workers"][0]["tags"]) == {"good", "bad", "slow"}
 
     with here.start("submit", "--request", asked) as follower:
@@ -109,6 +110,15 @@ def test_a_detached_request_is_listed_followed_cancelled_and_explained(here: Her
     assert re.fullmatch(r"by client/muster-\w+: enough", status["reason"])
     assert here.document("cancel", request_id)["cancelled"] is False
     assert here.run("status", request_id).stdout.rstrip().endswith(f"cancelled: {status['reason']}")
+
+
+def test_a_terminal_shows_when_a_task_is_tried_again(here: Here):
+    tasks = [{"id": "one", "description": "grind", "tag": "bad", "max_attempts": 2, "retry": {"backoff_seconds": 2}}]
+    (here.folder / "again.json").write_text(json.dumps({"tasks": tasks}))
+
+    shown = here.on_a_terminal("submit", "--plan", "again.json", columns=160)
+
+    assert {len(seconds) for seconds in re.findall(r"in (\d+)\.\d s after: ", shown)} == {1}
 
 
 def test_an_unknown_request_is_said_to_be_unknown(here: Here):
@@ -153,6 +163,7 @@ def test_a_request_comes_by_http_as_the_welcome_says(here: Here):
     (ended,) = [request for request in here.document("status")["ended"] if request["id"] == request_id]
     assert (ended["team"], ended["asked_at"] > 0) == ("small", True)
     assert here.document("status", request_id[:12])["id"] == request_id
+    assert here.document("wait", request_id[:12])["request_id"] == request_id
 
 
 def test_a_second_up_and_a_reset_are_refused(here: Here):

@@ -1,6 +1,7 @@
 """With nobody there to answer, whoever asked is told so after the deadline, and the request goes on."""
 
 import asyncio
+import json
 import time
 from pathlib import Path
 
@@ -24,9 +25,10 @@ async def test_without_a_supervisor_asking_ends_after_the_deadline_and_says_what
     await muster.client.submit("who is there?", id="left", deadline_seconds=0.5)
     began = time.monotonic()
 
-    asked, waited, answered = await asyncio.gather(
+    asked, waited, read, answered = await asyncio.gather(
         asyncio.to_thread(here.run, "ask", "hello", "--deadline", DEADLINE),
         asyncio.to_thread(here.run, "wait", "left"),
+        asyncio.to_thread(here.run, "wait", "left", "--json"),
         asyncio.gather(muster.client.answer("left"), return_exceptions=True),
     )
 
@@ -35,6 +37,11 @@ async def test_without_a_supervisor_asking_ends_after_the_deadline_and_says_what
         assert (ran.returncode, ran.stdout) == (6, ""), ran.stderr
         assert "no answer in time: no supervisor of team 'default' has taken it" in ran.stderr
         assert "`muster wait " in ran.stderr
+    assert read.returncode == 6
+    assert json.loads(read.stdout) == {
+        "request_id": "left",
+        "no_answer": "no supervisor of team 'default' has taken it",
+    }
     assert isinstance(answered[0], NoAnswer)
     assert answered[0].missing == "no supervisor of team 'default' has taken it"
 

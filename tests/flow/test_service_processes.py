@@ -86,6 +86,16 @@ async def test_services_started_as_modules_answer_a_request_and_trace_under_the_
     assert [await asyncio.to_thread(process.wait, LIMIT_SECONDS) for process in services] == [0, 0, 0]
 
 
+def test_credentials_that_are_not_there_are_one_line_that_names_them(start: Start, tmp_path: Path):
+    missing = str(tmp_path / "missing")
+    process = start("muster_coordinator", MUSTER_NATS_USER_FILE=missing)
+
+    assert process.wait(LIMIT_SECONDS) == 2
+    *before, last = _log(tmp_path, "muster_coordinator").splitlines()
+    assert last == f"muster: MUSTER_NATS_USER_FILE: cannot read {missing}: No such file or directory"
+    assert [line for line in before if "connecting to" not in line] == []
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_wrong_variable_is_one_line_that_names_it(start: Start, tmp_path: Path, package: str):
     process = start(package, MUSTER_GRACE_SECONDS="soon")

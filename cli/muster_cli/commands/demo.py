@@ -18,7 +18,7 @@ from muster_cli.view.console import console
 from muster_cli.view.follow import watched
 from muster_cli.view.printing.terminal import styled
 from muster_cli.view.render import ending_of, sentence, show_answer
-from muster_cli.view.screen import Counter, screen_for
+from muster_cli.view.screen import Counter, Screen, screen_for
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Answer, AnswerStatus, Request
 from muster_protocol.status import explain
@@ -77,7 +77,7 @@ class Demo:
         """The same request twice: with the team in parallel, and with one task in flight."""
         began = time.monotonic()
         board = await self._send(None)
-        answer = await watched(self.environment.client, board, screen_for(self.out, board))
+        answer = await watched(self.environment.client, board, self._screen(board))
         seconds = time.monotonic() - began
         self._show(board, answer)
         if answer.status is not AnswerStatus.DONE:
@@ -99,12 +99,15 @@ class Demo:
         """The request once, with one process killed in the middle of it."""
         fault = Fault(victim, self.environment)
         board = await self._send(None)
-        answer = await watched(self.environment.client, board, screen_for(self.out, board), fault.kill_once)
+        answer = await watched(self.environment.client, board, self._screen(board), fault.kill_once)
         self._show(board, answer)
         self.out.print(Rule(style="dim"))
         is_verified = await verify(self.out, self.environment, board.state.request_id, fault)
         self.out.print(styled(f"\n{WHAT_IS_REAL}"))
         return exit_of(answer.status) if is_verified else Exit.FAILED
+
+    def _screen(self, board: Board) -> Screen:
+        return screen_for(self.out, board, self.environment.client.bus.clock.now)
 
     async def _send(self, in_flight: int | None) -> Board:
         request = Request(text=TEXT, deadline_seconds=DEADLINE_SECONDS, in_flight=in_flight)

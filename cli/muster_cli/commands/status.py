@@ -132,6 +132,7 @@ def _overview_document(overview: Overview) -> dict[str, Any]:
         "open": overview.open_count,
         "requests": [
             {
+                "id": request.id,
                 "request_id": request.id,
                 "team": request.team,
                 "text": request.text,

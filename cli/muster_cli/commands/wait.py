@@ -7,14 +7,12 @@ from muster_cli.commands.ask import usual_deadline
 from muster_cli.connect import connect
 from muster_cli.view.follow import follow
 from muster_cli.view.requests import check_provisioned
-from muster_client.queue import check_known
-from muster_protocol.subjects import as_id
+from muster_client.queue import resolve_id
 
 
 async def wait(given: Namespace, settings: Settings) -> int:
-    request_id = as_id(given.id)
     async with await connect(settings) as client:
         client.usual_deadline_seconds = usual_deadline(settings, client.team)
         await check_provisioned(client, settings)
-        await check_known(client.bus, request_id)
+        request_id = await resolve_id(client.bus, given.id)
         return await follow(client, request_id, is_json=given.json, jaeger_url=settings.jaeger_url)

@@ -5,6 +5,7 @@ from math import inf
 from typing import assert_never
 
 from muster_cli.view.news import News, NewsKind
+from muster_cli.view.plain import plain
 from muster_client.log_lines import growth_text
 from muster_protocol.counted import counted
 from muster_protocol.fold import Entry, RequestState, TaskPhase, apply
@@ -39,7 +40,7 @@ PROGRESS_SECONDS = 1.0  # a role may report every step: of each task one line in
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Which worker has a task, since when by the local clock, and the last progress that it reported."""
+    """Which worker has a task, since when by the clock of the broker, and the last progress that it reported."""
 
     worker: str
     attempt: int
@@ -79,7 +80,7 @@ class Board:
             case Result() as result:
                 news = self._result(result)
             case Revision() as revision:
-                news = News(NewsKind.RETRY, _next_attempt(revision, described))
+                news = News(NewsKind.RETRY, _next_attempt(revision, self._called(revision.task_id), described))
             case (Question() | Decision()) as people:
                 news = self._of_people(people)
             case Answer() as answer if self.state.answer is answer:
@@ -102,9 +103,11 @@ class Board:
                 return self._started(event, now)
             case HandedBack():
                 self.assignments.pop(event.task_id, None)
-                return News(NewsKind.HANDED_BACK, f"{event.task_id}  handed back by {name_of(event.worker)}")
+                return News(
+                    NewsKind.HANDED_BACK, f"{self._called(event.task_id)}  handed back by {name_of(event.worker)}"
+                )
             case ConflictFound():
-                text = f"{event.task_id}  {event.what}: {event.first} and {event.second}"
+                text = f"{self._called(event.task_id)}  {event.what}: {event.first} and {event.second}"
                 return News(NewsKind.CONFLICT, text)
             case Progress():
                 return self._progress(event.task_id, event.text, now)
@@ -137,14 +140,14 @@ class Board:
         return task.description if task else None
 
     def _started(self, event: Started, now: float) -> News | None:
-        if self._is_done(event.task_id):
+        if self._is_done(event.task_id) or self._has_ended(event.task_id, event.attempt):
             return None
         before = self.assignments.get(event.task_id)
         if before is not None and (before.worker, before.attempt) == (event.worker, event.attempt):
             return None  # it was asked whether it still runs
         self.assignments[event.task_id] = Assignment(event.worker, event.attempt, now)
-        again = "" if before is None else f", after {name_of(before.worker)}"
-        return News(NewsKind.STARTED, f"{event.task_id}  {name_of(event.worker)} as {event.role}{again}")
+        again = "" if before is None or before.worker == event.worker else f", after {name_of(before.worker)}"
+        return News(NewsKind.STARTED, f"{self._called(event.task_id)}  {name_of(event.worker)} as {event.role}{again}")
 
     def _progress(self, task_id: str, text: str, now: float) -> News | None:
         text = _line(text)
@@ -155,22 +158,33 @@ class Board:
         if now - self.progress_shown_at.get(task_id, -inf) < PROGRESS_SECONDS:
             return None
         self.progress_shown_at[task_id] = now
-        return News(NewsKind.PROGRESS, f"{task_id}  {text}")
+        return News(NewsKind.PROGRESS, f"{self._called(task_id)}  {text}")
+
+    def _called(self, task_id: str) -> str:
+        """What people call it, as the plan above shows it: an item of a map by what it is."""
+        task = self.state.tasks.get(task_id)
+        return plain(task.spec.name) if task else task_id
 
     def _is_done(self, task_id: str) -> bool:
         """An event may arrive after the log's entry about what followed it."""
         task = self.state.tasks.get(task_id)
         return task is not None and task.phase is TaskPhase.DONE
 
+    def _has_ended(self, task_id: str, attempt: int) -> bool:
+        task = self.state.tasks.get(task_id)
+        known = task.attempts[attempt - 1 : attempt] if task else []
+        return any(one.result is not None for one in known)
+
     def _result(self, result: Result) -> News:
+        name = self._called(result.task_id)
         if not self.state.is_counted(result):
-            text = f"{result.task_id}  a second result of attempt {result.attempt}, not counted"
+            text = f"{name}  a second result of attempt {result.attempt}, not counted"
             return News(NewsKind.NOT_COUNTED, text)
         self.assignments.pop(result.task_id, None)
         if result.status is ResultStatus.DONE:
-            return News(NewsKind.DONE, f"{result.task_id}  {result.seconds:.1f} s by {name_of(result.worker)}")
+            return News(NewsKind.DONE, f"{name}  {result.seconds:.1f} s by {name_of(result.worker)}")
         reason = failure_text(result.error) if result.error else "no reason given"
-        return News(NewsKind.FAILED, f"{result.task_id}  attempt {result.attempt} {result.status.value}: {reason}")
+        return News(NewsKind.FAILED, f"{name}  attempt {result.attempt} {result.status.value}: {reason}")
 
 
 def _line(text: str) -> str:
@@ -191,9 +205,9 @@ def in_order(state: RequestState) -> list[tuple[str, int]]:
     return sorted(depths.items(), key=lambda pair: pair[1])
 
 
-def _next_attempt(revision: Revision, described: str | None) -> str:
+def _next_attempt(revision: Revision, task: str, described: str | None) -> str:
     """What will be tried next, or why nothing will."""
-    name = f"{revision.task_id}  attempt {revision.attempt}"
+    name = f"{task}  attempt {revision.attempt}"
     if revision.gives_up:
         return f"{name} is not made: {revision.reason}"
     return name if revision.description == described else f"{name} with a better description"

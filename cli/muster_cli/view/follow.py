@@ -35,8 +35,12 @@ async def follow(client: Client, request_id: str, *, is_json: bool, jaeger_url: 
     board = Board(RequestState(request_id))
     errors.print(f"request {request_id}", style="dim")
     try:
-        answer = await client.in_time(request_id, watched(client, board, screen_for(errors, board)))
+        answer = await client.in_time(
+            request_id, watched(client, board, screen_for(errors, board, client.bus.clock.now))
+        )
     except NoAnswer as late:
+        if is_json:
+            say_json({"request_id": request_id, "no_answer": late.missing})
         _show_late(errors, request_id, late.missing)
         return Exit.NO_ANSWER
     except (asyncio.CancelledError, BrokerAway):
@@ -73,7 +77,7 @@ async def watched(
         try:
             async with aclosing(client.updates(board.state.request_id)) as updates:
                 async for update in updates:
-                    show_update(board, screen, update)
+                    show_update(board, screen, update, client.bus.clock.now())
                     screen.show(then(board), update.time - (board.state.started_at or update.time))
         finally:
             hints.cancel()
@@ -95,7 +99,9 @@ async def _hint(client: Client, board: Board, screen: Screen) -> None:
             continue
         why, signs = await _waited_for(client, board, signs)
         if why is not None and _without_numbers(why) != shown:  # a countdown is shown once
-            screen.show(News(NewsKind.WAITING, why), time.monotonic() - began)
+            taken_at = board.state.started_at  # 0 before that
+            seconds = client.bus.clock.now() - taken_at if taken_at else time.monotonic() - began
+            screen.show(News(NewsKind.WAITING, why), seconds)
             shown = _without_numbers(why)
 
 

@@ -55,7 +55,7 @@ def plan_of(state: RequestState) -> RenderableType:
     for task_id, depth in rows[:MAX_ROWS]:
         task = state.tasks[task_id]
         table.add_row(
-            _indented(_name(task), depth), Text(_tag(task), "magenta"), Text(_after(task) or "at once", "dim")
+            _indented(_name(task), depth), Text(_tag(task), "magenta"), Text(_after(state, task) or "at once", "dim")
         )
     if len(rows) > MAX_ROWS:
         table.add_row(Text(f"  … and {len(rows) - MAX_ROWS} more", "dim"))
@@ -73,7 +73,7 @@ def progress_of(board: Board, now: float) -> RenderableType:
         standing = explain_task(state, task, board.seen(now))
         mark, style = MARKS[standing.status]
         name = Text.assemble(_indent(depth), (f"{mark} ", style), (_name(task), style))
-        after = Text(_after(task), "dim", no_wrap=True, overflow="ellipsis")
+        after = Text(_after(state, task), "dim", no_wrap=True, overflow="ellipsis")
         doing = _doing(task, standing, board.assignments.get(task_id), now)
         table.add_row(name, Text(_tag(task), "magenta"), doing, after)
     done = sum(task.phase is TaskPhase.DONE for task in state.tasks.values())
@@ -215,11 +215,12 @@ def _tag(task: TaskState) -> str:
     return spec.tag or "+".join(spec.match_all) or "|".join(spec.match_some)
 
 
-def _after(task: TaskState) -> str:
-    return f"after {_listed(task.spec.dependencies)}" if task.spec.dependencies else ""
+def _after(state: RequestState, task: TaskState) -> str:
+    needed = [plain(state.tasks[task_id].spec.name) for task_id in task.spec.dependencies]
+    return f"after {_listed(needed)}" if needed else ""
 
 
-def _listed(names: tuple[str, ...], limit: int = 4) -> str:
+def _listed(names: list[str], limit: int = 4) -> str:
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 

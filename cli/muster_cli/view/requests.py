@@ -67,7 +67,7 @@ async def known_view(client: Client, name: str) -> RequestView:
 async def ended_requests(http_url: str | None, limit: int) -> tuple[list[Ended], str]:
     """The last ones that ended; without a coordinator to ask none, and why."""
     if http_url is None:
-        return [], "requests that ended are not listed: only a coordinator knows them, and no `muster up` runs here"
+        return [], "requests that ended are not listed: only a coordinator knows them, and none is known here"
     try:
         body = await asyncio.to_thread(_get, f"{http_url}/v1/requests?limit=1000")
         listed = _Listed.model_validate_json(body).requests

@@ -1,6 +1,6 @@
 """Shows a request while it is worked on: redrawn in place on a terminal, line by line anywhere else."""
 
-import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -17,6 +17,7 @@ from muster_protocol.fold import Entry, TaskPhase
 from muster_protocol.plan import Plan
 
 MAX_NEWS = 400  # characters of one line
+Clock = Callable[[], float]  # the broker's time, by which deadlines and retries are told
 
 
 class Screen(Protocol):
@@ -57,8 +58,9 @@ class Lines:
 class Redrawn:
     """The whole plan, redrawn in place."""
 
-    def __init__(self, console: Console, board: Board) -> None:
+    def __init__(self, console: Console, board: Board, clock: Clock) -> None:
         self._board = board
+        self._clock = clock
         self._live = Live(console=console, get_renderable=self._render, refresh_per_second=8)
 
     def __enter__(self) -> Self:
@@ -75,7 +77,7 @@ class Redrawn:
             self._live.console.print(f"  {line(str(news), MAX_NEWS)}")
 
     def _render(self) -> RenderableType:
-        return progress_of(self._board, time.monotonic())
+        return progress_of(self._board, self._clock())
 
 
 class Counter:
@@ -100,11 +102,11 @@ class Counter:
         self._status.update(f"  {done} of {counted(len(tasks), 'task')} done after {seconds:.1f} s")
 
 
-def screen_for(console: Console, board: Board) -> Screen:
-    return Redrawn(console, board) if console.is_terminal else Lines(console, board)
+def screen_for(console: Console, board: Board, clock: Clock) -> Screen:
+    return Redrawn(console, board, clock) if console.is_terminal else Lines(console, board)
 
 
-def show_update(board: Board, screen: Screen, update: Update) -> None:
+def show_update(board: Board, screen: Screen, update: Update, now: float) -> None:
     """Put an update on the board and show it."""
-    news = board.apply_entry(update) if isinstance(update, Entry) else board.apply_event(update.body, time.monotonic())
+    news = board.apply_entry(update) if isinstance(update, Entry) else board.apply_event(update.body, now)
     screen.show(news, update.time - (board.state.started_at or update.time))

@@ -28,7 +28,7 @@ from muster_agent.models.retry import ask_with_retry
 from muster_agent.spans import execute_tool, used
 from muster_agent.tools.tool import Tool, error_text
 from muster_bus.redact import KNOWN
-from muster_protocol.errors import error_class_of
+from muster_protocol.errors import cause_of, error_class_of
 from muster_protocol.status import is_own_code
 
 MAX_CONTENT = 2000  # characters of a call's arguments, and of its output, that the result records
@@ -98,8 +98,9 @@ async def _use(call: ToolCall, tools: Mapping[str, Tool], meter: Meter, tool_use
                 error_class, error = "logic", f"unknown tool {call.name!r}; your tools: {', '.join(tools) or 'none'}"
                 text = error
         except Exception as raised:  # noqa: BLE001 - a tool may raise anything, and the model gets the error
-            error_class, error = error_class_of(raised), KNOWN(error_text(raised))
-            text, place = error, _place_of(raised)
+            cause = cause_of(raised)
+            error_class, error = error_class_of(cause), KNOWN(error_text(cause))
+            text, place = error, _place_of(cause)
         used(span, text, error_class)
     seconds = time.monotonic() - started
     # The place is for people; the model has no use for it.
@@ -109,7 +110,7 @@ async def _use(call: ToolCall, tools: Mapping[str, Tool], meter: Meter, tool_use
     return ToolOutput(call.id, text, is_error=error is not None)
 
 
-def _place_of(raised: Exception) -> str:
+def _place_of(raised: BaseException) -> str:
     """The last line of the team's own code below which a tool failed, as ` (tools.py:12)`."""
     frames = traceback.extract_tb(raised.__traceback__)
     own = [frame for frame in frames if is_own_code(frame.filename)]

@@ -110,7 +110,7 @@ class Client:
         """Submit a request that is made already."""
         team = team or self.team
         if not subjects.is_id(team):
-            raise Invalid(f"{team[:80]!r} is not a team's name", "team")
+            raise Invalid(f"{team[:80]!r} is not a team's name, which stands in its file under `team`", "team")
         check_supported(request)
         await self._check_deadline(request)
         request_id = subjects.as_id(request.id or secrets.token_hex(8))

@@ -39,6 +39,9 @@ NAMES = 5  # attempts that one line names
 _MARKS = {ResultStatus.DONE: "✓", ResultStatus.FAILED: "✗", ResultStatus.CANCELLED: "■"}
 
 
+_Place = tuple[str, int, str]
+
+
 @dataclass(frozen=True, slots=True)
 class LogLine:
     """One thing that happened; the fields are those of `MUSTER_LOG=json`."""
@@ -52,6 +55,11 @@ class LogLine:
     worker: str = ""
     status: str = ""
     error_class: str = ""
+
+    @property
+    def place(self) -> "_Place":
+        """Of which task, attempt and worker it is."""
+        return self.task, self.attempt, self.worker
 
     def as_json(self, request_id: str) -> dict[str, Any]:
         """As machines read it; what is not known is left out."""
@@ -100,17 +108,26 @@ def growth_text(body: Extended) -> str:
 
 
 def in_order(lines: Sequence[LogLine]) -> list[LogLine]:
-    """By time; a start before all that its worker said of the attempt, though it may have been stored after it."""
-    said: dict[tuple[str, int, str], float] = {}
-    starts: dict[tuple[str, int, str], LogLine] = {}
+    """By time; but of an attempt, what was stored out of turn: its start first, its tools before its result."""
+    said: dict[_Place, float] = {}
+    starts: dict[_Place, LogLine] = {}
+    results: dict[_Place, float] = {}
     for line in sorted(lines, key=lambda line: line.time):
-        attempt = (line.task, line.attempt, line.worker)
         if line.kind == Started.kind:
-            starts.setdefault(attempt, line)
+            starts.setdefault(line.place, line)
         elif line.worker:
-            said.setdefault(attempt, line.time)
-    began = {id(line): min(line.time, said.get(attempt, line.time)) for attempt, line in starts.items()}
-    return sorted(lines, key=lambda line: (began.get(id(line), line.time), id(line) not in began))
+            said.setdefault(line.place, line.time)
+        if line.kind == Result.kind:
+            results.setdefault(line.place, line.time)
+
+    def rank(line: LogLine) -> tuple[float, int]:
+        if starts.get(line.place) is line:
+            return min(line.time, said.get(line.place, line.time)), 0
+        if line.kind == ToolUsed.kind:
+            return min(line.time, results.get(line.place, line.time)), 1
+        return line.time, 2 if line.kind == Result.kind else 1
+
+    return sorted(lines, key=rank)
 
 
 def _request_text(body: Taken | PlanRecorded | Extended | Question | Reserved | Dispatched | Decision) -> str:

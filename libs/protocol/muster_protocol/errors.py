@@ -8,7 +8,7 @@ MusterError
     └── Misconfigured  an installation differs from what is needed
 """
 
-from typing import ClassVar
+from typing import ClassVar, cast
 
 
 class MusterError(Exception):
@@ -54,8 +54,16 @@ _OTHERS: tuple[tuple[type[BaseException], str], ...] = (  # the first that fits
 )
 
 
+def cause_of(raised: BaseException) -> BaseException:
+    """The first error of a group, such as a TaskGroup raises: that one says what went wrong."""
+    while isinstance(raised, BaseExceptionGroup):
+        raised = cast("BaseExceptionGroup[BaseException]", raised).exceptions[0]
+    return raised
+
+
 def error_class_of(raised: BaseException) -> str:
     """The class of an error, ours or anybody's."""
+    raised = cause_of(raised)
     if isinstance(raised, MusterError):
         return raised.error_class
     return next(name for kind, name in _OTHERS if isinstance(raised, kind))

@@ -33,7 +33,7 @@ class Origin(NamedTuple):
 
 def shown_name(service: str, instance: str) -> str:
     """The one name under which people meet a service, in logs, answers and lists: `worker-d3f0`."""
-    return f"{service}-{instance}"
+    return f"{service}-{instance}" if instance else service  # one that ends at its start may have no name yet
 
 
 def worker_name(instance: str) -> str:

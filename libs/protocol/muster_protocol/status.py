@@ -98,7 +98,8 @@ def explain_task(state: RequestState, task: TaskState, seen: Seen) -> TaskStandi
 
 def _task_reason(state: RequestState, task: TaskState, seen: Seen) -> str:
     if task.phase is TaskPhase.WAITING:
-        missing = [name for name in task.spec.dependencies if state.tasks[name].phase not in FINAL]
+        needs = (state.tasks[task_id] for task_id in task.spec.dependencies)
+        missing = [needed.spec.name for needed in needs if needed.phase not in FINAL]
         if state.is_held and not missing:
             return "for the approval of the plan"
         return f"for {few(missing)}"
@@ -120,7 +121,7 @@ def work_text(task: TaskState) -> str:
 
 def failure_text(failure: Failure) -> str:
     """Why an attempt failed and where, on one line: `ConnectionError: no route (roles.py:12)`."""
-    return f"{' '.join(failure.message.split())[:MAX_REASON]}{place_of(failure.stack)}"
+    return f"{_short(failure.message)}{place_of(failure.stack)}"
 
 
 def place_of(stack: str | None) -> str:
@@ -212,7 +213,7 @@ def _cause(state: RequestState, answer: Answer) -> str:
     failed = [_failure(task) for task in state.tasks.values() if task.phase is TaskPhase.FAILED]
     if failed:
         return few(failed)
-    unfinished = [task_id for task_id, task in state.tasks.items() if task.phase is not TaskPhase.DONE]
+    unfinished = [task.spec.name for task in state.tasks.values() if task.phase is not TaskPhase.DONE]
     if unfinished:
         ended = _short(answer.reason) if answer.reason else "it ended"
         return f"{ended} before {few(unfinished)} {'was' if len(unfinished) == 1 else 'were'} done"
@@ -222,7 +223,7 @@ def _cause(state: RequestState, answer: Answer) -> str:
 def _failure(task: TaskState) -> str:
     tries = len(task.attempts)
     after = f" after {counted(tries, 'attempt')}" if tries > 1 else ""
-    return f"{task.spec.id} failed{after}: {_short(task.reason or 'no reason given')}"
+    return f"{task.spec.name} failed{after}: {_short(task.reason or 'no reason given')}"
 
 
 def _by_whom(state: RequestState) -> str:
@@ -235,11 +236,11 @@ def _by_whom(state: RequestState) -> str:
 
 def _unwell(state: RequestState, seen: Seen) -> str | None:
     """The first task whose worker is gone or silent, and when it is tried again."""
-    for task_id, task in state.tasks.items():
+    for task in state.tasks.values():
         trouble = _trouble(state, task, seen) if task.phase is TaskPhase.RESERVED else None
         if trouble is not None:
             tag = None if seen.live_tags is None else unserved_tag(task, seen.live_tags)
-            return f"{task_id}: {trouble}" + ("" if tag is None else f"; no live worker serves the tag '{tag}'")
+            return f"{task.spec.name}: {trouble}" + ("" if tag is None else f"; no live worker serves the tag '{tag}'")
     return None
 
 
@@ -257,11 +258,11 @@ def _trouble(state: RequestState, task: TaskState, seen: Seen) -> str | None:
 def _unserved(state: RequestState, seen: Seen) -> str | None:
     if seen.live_tags is None:
         return None
-    for task_id, task in state.tasks.items():
+    for task in state.tasks.values():
         if task.phase in (TaskPhase.RESERVED, TaskPhase.READY, TaskPhase.DELAYED):
             tag = unserved_tag(task, seen.live_tags)
             if tag is not None:
-                return f"{task_id} waits for tag '{tag}', which no live worker serves"
+                return f"{task.spec.name} waits for tag '{tag}', which no live worker serves"
     return None
 
 
@@ -272,13 +273,13 @@ def _progress(state: RequestState, seen: Seen) -> str:
     if dispatched:
         by_status: dict[TaskStatus, list[str]] = {}
         for task in dispatched:
-            by_status.setdefault(_dispatched(state, task, seen).status, []).append(task.spec.id)
+            by_status.setdefault(_dispatched(state, task, seen).status, []).append(task.spec.name)
         parts = [f"{few(names)} {status.value}" for status, names in by_status.items()]
         return f"{so_far}, {', '.join(parts)}"
-    for task_id, task in state.tasks.items():
+    for task in state.tasks.values():
         if task.phase in (TaskPhase.DELAYED, TaskPhase.AWAITING_RETRY):
             wait = max(0.0, task.not_before - seen.now)
-            return f"{so_far}, {task_id} is tried again in {wait:.1f} s after: {_short(task.reason or '')}"
+            return f"{so_far}, {task.spec.name} is tried again in {wait:.1f} s after: {_short(task.reason or '')}"
     return f"{so_far}, {_owner(state)} decides what is next"
 
 

@@ -12,13 +12,14 @@ from muster_agent.team.schema import Team
 from muster_bus.background import supervised
 from muster_bus.buckets.workers import read_signs
 from muster_bus.connection import Bus
+from muster_bus.process.about import fields_of
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import MusterError
 from muster_protocol.fold import RequestState, TaskPhase
 from muster_protocol.sender import worker_name
 from muster_protocol.workers.card import WorkerCard
 from muster_protocol.workers.signs import STUCK, Signs
-from muster_supervisor.choosing.unserved import UnservedTags, served_tags, tags_in
+from muster_supervisor.choosing.unserved import Remark, UnservedTags, served_tags, tags_in
 from muster_supervisor.choosing.window import Windows
 
 log = logging.getLogger("muster.supervisor")
@@ -38,21 +39,22 @@ class SilentWorkers:
         self._known: dict[str, WorkerCard] = {}  # the last card of each, also when the bucket has dropped it
         self._due: dict[str, float] = {}  # of a silent one: the silence after which it is said again
 
-    def look(self, signs: Signs, awaited: Awaited) -> list[str]:
+    def look(self, signs: Signs, awaited: Awaited) -> list[Remark]:
         """The lines that are new."""
         self._known |= signs.cards
-        lines: list[str] = []
+        lines: list[Remark] = []
         for name, card in list(self._known.items()):
             silence = signs.silence(card)
             if name in signs.left or silence > LONGEST_SECONDS:
                 self._forget(name)
             elif not signs.is_silent(card):
                 if self._due.pop(name, None) is not None:
-                    lines.append(f"… {worker_name(name)}  is heard of again")
-            elif silence >= self._due.get(name, 0.0) and (work := self._work(card, awaited)):
+                    lines.append(Remark(f"… {worker_name(name)}  is heard of again", worker=worker_name(name)))
+            elif silence >= self._due.get(name, 0.0) and (found := _awaited_of(card, awaited)):
                 self._due[name] = 2 * silence
-                since = f"has given no sign for {silence:.0f} s, while {work} is awaited"
-                lines.append(f"… {worker_name(name)}  {since}: {STUCK}")
+                since = f"has given no sign for {silence:.0f} s, while {self._work(found)} is awaited"
+                about = found[0][1] if len(found) == 1 else None
+                lines.append(Remark(f"… {worker_name(name)}  {since}: {STUCK}", about, worker_name(name)))
         return lines
 
     def has_any(self, signs: Signs) -> bool:
@@ -63,11 +65,15 @@ class SilentWorkers:
         del self._known[name]
         self._due.pop(name, None)
 
-    def _work(self, card: WorkerCard, awaited: Awaited) -> str:
-        """The attempts that it may have, each with its role; empty when nothing of its is awaited."""
-        found = [(tag, attempt) for tag in card.tags for attempt in awaited.get(tag, ())]
+    def _work(self, found: Sequence[tuple[str, AttemptId]]) -> str:
+        """The attempts that a worker may have, each with its role."""
         names = [f"role {self._roles_of(tag)!r} ({attempt})" for tag, attempt in found[:NAMES]]
         return " or ".join(names) + (f" or {len(found) - NAMES} more" if len(found) > NAMES else "")
+
+
+def _awaited_of(card: WorkerCard, awaited: Awaited) -> list[tuple[str, AttemptId]]:
+    """The attempts that a worker may have, each with its tag."""
+    return [(tag, attempt) for tag in card.tags for attempt in awaited.get(tag, ())]
 
 
 class WorkerWatch:
@@ -119,7 +125,7 @@ class WorkerWatch:
         is_needed = self._silent.has_any(signs) or not self._used_tags() <= served_tags(signs)
         awaited = awaited_attempts(self._states()) if is_needed else {}
         for line in (*self._silent.look(signs, awaited), *self._unserved.look(signs, awaited)):
-            log.warning(line)
+            log.warning(line.text, extra={**fields_of(line.about), "worker": line.worker})
         for tag, since in self._unserved.since.items():
             self._on_unserved(tag, since, signs.at)
 

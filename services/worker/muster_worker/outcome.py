@@ -11,7 +11,7 @@ from pydantic_core import from_json
 from muster_agent.models.port import NOTHING
 from muster_agent.output_schema import output_mistakes
 from muster_bus.redact import KNOWN
-from muster_protocol.errors import MusterError, Terminal, error_class_of
+from muster_protocol.errors import MusterError, Terminal, cause_of, error_class_of
 from muster_protocol.messages import Failure, Output, ResultStatus, Usage
 from muster_protocol.status import is_own_code
 
@@ -52,6 +52,7 @@ def failure(error_class: str, message: str, *, stack: str | None = None, is_fina
 
 def failure_of(raised: BaseException) -> Failure:
     """The failure that an exception of a role means; one that is not ours comes with its stack."""
+    raised = cause_of(raised)
     error_class = error_class_of(raised)
     is_final = isinstance(raised, Terminal)
     if isinstance(raised, MusterError) and str(raised):

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from muster_bus.process.about import fields_of
+from muster_protocol.attempt_id import AttemptId
 from muster_protocol.status import place_of
 
 log = logging.getLogger("muster.worker")
@@ -22,7 +24,7 @@ LOOK_SECONDS = 0.5  # the thread's only cost: two short turns in a second
 WAY_OUT = "await what takes long, or make the function a plain `def`, which gets a thread of its own"
 FRAMES = "_current_frames"  # documented for use by everybody, though its name looks private
 
-Running = Callable[[asyncio.Task[Any] | None], str]
+Running = Callable[[asyncio.Task[Any] | None], tuple[str, AttemptId | None]]
 
 
 class Watchdog:
@@ -51,7 +53,7 @@ class Watchdog:
             self._is_reported = False
             log.warning("… worker  goes on after it was blocked for %.0f s", still)
         elif still >= WARN_SECONDS:
-            cause = f"the process was paused, or {self._running(None)} blocked it; {WAY_OUT}"
+            cause = f"the process was paused, or {self._running(None)[0]} blocked it; {WAY_OUT}"
             log.warning("… worker  stood still for %.0f s: %s", still, cause)
 
     def _watch(self) -> None:
@@ -68,6 +70,7 @@ class Watchdog:
         self._is_reported = True
         frames: dict[int, FrameType] = getattr(sys, FRAMES)()
         place = place_of("".join(traceback.format_stack(frames.get(self._loop_thread))))
-        who = self._running(asyncio.current_task(self._loop))
+        who, attempt = self._running(asyncio.current_task(self._loop))
         effect = f"nothing else runs here meanwhile; {WAY_OUT}"
-        log.warning("… worker  %s has blocked this worker for %.0f s%s: %s", who, still, place, effect)
+        text = "… worker  %s has blocked this worker for %.0f s%s: %s"
+        log.warning(text, who, still, place, effect, extra=fields_of(attempt))

@@ -133,12 +133,13 @@ class Worker:
                 if attempt.begun_at <= latest:
                     attempt.announce_start()
 
-    def _named(self, handler: asyncio.Task[Any] | None) -> str:
-        """The attempt that a task of the event loop handles; if that is not known, those that run here."""
+    def _named(self, handler: asyncio.Task[Any] | None) -> tuple[str, AttemptId | None]:
+        """The attempt that a task of the event loop handles; if that is not known, the names of those that run here."""
         running = list(self._running.values())
         found = [attempt for attempt in running if attempt.is_handled_by(handler)] or running
         names = [f"role {self._executor.role_of(one.task.tag)!r} ({one.task.attempt_id})" for one in found[:NAMES]]
-        return " or ".join(names) + (f" or {len(found) - NAMES} more" if len(found) > NAMES else "") or "its own work"
+        more = f" or {len(found) - NAMES} more" if len(found) > NAMES else ""
+        return f"{' or '.join(names)}{more}" or "its own work", found[0].task.attempt_id if len(found) == 1 else None
 
     async def _on_reconnect(self) -> None:
         """A check may have been missed: say again what runs here."""

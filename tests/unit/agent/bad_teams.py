@@ -124,6 +124,11 @@ CASES = [
         ":3: prices.m.outputs: unknown key 'outputs'; did you mean 'output'? known: input, output",
     ),
     ("the folder", GOOD + "folder: x", ":3: folder: unknown key 'folder'; known: "),
+    (
+        "a key that forges a line",
+        GOOD + '"k\\e[31m\\nforged": 1',
+        ":3: k\\x1b[31m\\nforged: unknown key ",
+    ),
     ("a number as key", GOOD + "1: x", ":3: 1: unknown key '1'; known: "),
     (
         "unknown model",
@@ -173,7 +178,7 @@ CASES = [
     (
         "bad table",
         "team: t\nroles: [{name: a, tools: [query_database]}]\ntables: bad",
-        ":3: tables: HERE/bad/x.csv: row 2 has 1 values, the header has 2",
+        ":3: tables: HERE/bad/x.csv: row 2 has 1 value, the header has 2",
     ),
     (
         "run without a function",

@@ -1,6 +1,7 @@
 """The loop of model and tools, with the model from a script."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -187,7 +188,7 @@ async def test_retries_end_after_three_tries_or_a_long_wait(script: list[Excepti
         await ask_with_retry(Scripted(script), Ask(WorkBrief("x")))
 
 
-def test_without_a_key_auto_is_offline_with_a_notice_and_claude_is_an_error():
+def test_without_a_key_auto_is_offline_with_a_notice_and_claude_is_an_error(tmp_path: Path):
     model = choose_model("auto", {})
 
     assert "not an LLM" in model.name
@@ -196,8 +197,12 @@ def test_without_a_key_auto_is_offline_with_a_notice_and_claude_is_an_error():
         choose_model("claude-opus-5-5", {})
     with pytest.raises(Invalid, match="known: auto, claude-…, offline"):
         choose_model("gpt", {})
-    with pytest.raises(Misconfigured, match="ANTHROPIC_API_KEY_FILE"):
+    with pytest.raises(Misconfigured, match=r"ANTHROPIC_API_KEY_FILE: cannot read /not/there: No such file"):
         api_key({"ANTHROPIC_API_KEY_FILE": "/not/there"})
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"\xff\xfe")
+    with pytest.raises(Misconfigured, match=r"ANTHROPIC_API_KEY_FILE: cannot read .*binary: it holds no text"):
+        api_key({"ANTHROPIC_API_KEY_FILE": str(binary)})
 
 
 def test_a_workers_prompt_has_its_task_and_material_and_a_text_in_data_tags_cannot_close_them():

@@ -82,11 +82,11 @@ def test_what_the_broker_never_changes_is_refused_with_the_way_out(field: str, v
         changes(replace(TASKS, **{field: value}), TASKS)
 
 
-def test_a_change_is_told_with_both_values():
+def test_a_change_is_told_with_both_values_or_with_what_is_new_in_a_list():
     wanted = replace(TASKS, subjects=["tasks.b"], num_replicas=3)
 
     assert [str(change) for change in changes(replace(TASKS, max_age=60.0), wanted)] == [
         "max_age from 60.0 to None",
-        "subjects from tasks.a to tasks.a, tasks.b",
+        "subjects with tasks.b added",
         "num_replicas from 1 to 3",
     ]

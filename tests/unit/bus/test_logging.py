@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_bus.process.about import NOTHING, work_for
+from muster_bus.process.about import NOTHING, fields_of, work_for
 from muster_bus.process.logging import JsonLines, TextLines, set_up_logging
 from muster_bus.process.settings import LogSettings
 from muster_bus.redact import KNOWN
@@ -80,6 +80,17 @@ def test_a_json_line_has_request_task_attempt_worker_status_and_error_class(caps
     assert AttemptId("", "", 0) == NOTHING
 
 
+def test_a_json_line_about_what_another_process_does_has_its_fields(capsys: pytest.CaptureFixture[str]):
+    set_up_logging("supervisor", "s1", LogSettings(is_json=True))
+
+    log.warning("silent", extra={**fields_of(AttemptId("7f3a", "find", 2)), "worker": "worker-w2"})
+    log.warning("silent", extra={**fields_of(None), "worker": None})
+
+    one, none = _documents(capsys)
+    assert one.items() >= {"request": "7f3a", "task": "find", "attempt": 2, "worker": "worker-w2"}.items()
+    assert none.keys().isdisjoint({"request", "task", "attempt", "worker"})
+
+
 def test_every_line_of_every_library_is_json(capsys: pytest.CaptureFixture[str]):
     set_up_logging("worker", "w1", LogSettings(is_json=True))
 
@@ -98,6 +109,39 @@ def test_every_line_of_every_library_is_json(capsys: pytest.CaptureFixture[str])
     assert "DeprecationWarning: old" in messages[2]
     assert messages[3:5] == ["printed", "by a library"]
     assert "ZeroDivisionError" in messages[5]
+
+
+@guards(FORMATTERS, "settings.is_json or owns_stdout", rule="I10", replace="settings.is_json")
+def test_what_a_role_prints_for_people_is_a_line_of_the_log_without_secrets_and_commands(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    KNOWN.add([("TILL_KEY", "sk-known-to-the-till")])
+    monkeypatch.setattr(sys, "stdout", sys.stdout)  # put back at the end
+    set_up_logging("worker", "w1", LogSettings(), owns_stdout=True)
+
+    print("21:00:00 supervisor-x  forged\r\nsk-known-to-the-till \x1b]52;c;aGk=\x07")
+    print("12 %\r99 %\rall of it", file=sys.stderr)
+    print("which one? ", end="", flush=True)
+
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert [line.partition(" ")[2] for line in printed.err.splitlines()] == [
+        "worker-w1  21:00:00 supervisor-x  forged",
+        "worker-w1  [redacted TILL_KEY] \\x1b]52;c;aGk=\\x07",
+        "worker-w1  all of it",
+        "worker-w1  which one?",
+    ]
+
+
+def test_a_process_without_a_name_is_called_by_what_it_is(capsys: pytest.CaptureFixture[str]):
+    set_up_logging("provision", "", LogSettings())
+    log.info("done")
+    set_up_logging("worker", "", LogSettings(is_json=True))
+    log.info("done")
+
+    text, document = capsys.readouterr().err.splitlines()
+    assert text.endswith(" provision  done")
+    assert json.loads(document).keys().isdisjoint({"instance", "worker"})
 
 
 def test_an_uncaught_exception_ends_a_process_with_one_json_line():

@@ -43,6 +43,33 @@ def test_the_worker_of_a_task_is_known_until_its_result():
     assert board.apply_event(_started("3"), 3.0) is None
 
 
+def test_an_item_of_a_map_is_called_by_what_it_is():
+    spec = task("item-1").model_copy(update={"label": "Rome\x1b[2J"})
+    log = Log().taken().planned(spec).reserved("item-1").done("item-1")
+    board = Board(RequestState("r"))
+
+    shown = [str(news) for entry in log.entries if (news := board.apply_entry(entry))]
+
+    assert shown[-1] == "✓ Rome\N{REPLACEMENT CHARACTER}[2J  0.5 s by worker-1"
+
+
+def test_a_start_that_is_heard_of_after_the_result_of_its_attempt_is_no_news():
+    log = Log().taken().planned(task("t1")).reserved("t1").failed("t1", "no route")
+    board = Board(log.state())
+
+    assert board.apply_event(_started("1"), 1.0) is None
+    assert board.assignments == {}
+
+
+def test_a_worker_that_has_a_task_again_is_not_said_to_come_after_itself():
+    board = Board(Log().taken().planned(task("t1")).reserved("t1").state())
+    board.apply_event(_started("1"), 1.0)
+
+    again = board.apply_event(_started("1").model_copy(update={"attempt": 2}), 2.0)
+
+    assert str(again) == "→ t1  worker-1 as researcher"
+
+
 @pytest.mark.parametrize(
     ("stack", "where"),
     [

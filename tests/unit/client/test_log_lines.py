@@ -26,6 +26,22 @@ def test_a_start_stands_before_all_that_its_worker_said_of_the_attempt():
     ]
 
 
+def test_what_a_tool_did_stands_before_the_result_of_its_attempt():
+    lines = [_line(1.0, "started"), _line(2.0, "result"), _line(2.1, "tool"), _line(2.2, "revision", worker="")]
+    lines += [_line(2.3, "tool", worker="w2"), _line(3.0, "tool", attempt=2)]
+
+    shown = [(line.kind, line.worker, line.attempt) for line in in_order(lines)]
+
+    assert shown == [
+        ("started", "w1", 1),
+        ("tool", "w1", 1),
+        ("result", "w1", 1),
+        ("revision", "", 1),
+        ("tool", "w2", 1),
+        ("tool", "w1", 2),
+    ]
+
+
 def test_a_reservation_says_for_which_attempts_or_for_which_call_it_is():
     attempts = Reserved(attempts=(Reservation(task_id="find", attempt=1, timeout_seconds=60),))
     call = Reserved(attempts=(), purpose="plan", tokens=9000, usd=0.5)

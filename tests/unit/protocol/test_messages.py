@@ -18,26 +18,33 @@ def read(**fields: Any) -> Request:
 
 
 @pytest.mark.parametrize(
-    ("body", "where"),
+    ("body", "where", "reason"),
     [
-        (b"{", ""),
-        (b"[]", ""),
-        (b'{"text": 5}', "text"),
-        (b'{"plan": {"tasks": [{"id": "a b", "description": "x"}]}}', "plan.tasks.0.id"),
-        (b'{"plan": {"tasks": []}}', "plan.tasks"),
-        (b'{"text": "x", "deadline_seconds": 0}', "deadline_seconds"),
-        (b'{"text": "x", "deadline_seconds": 1e999}', "deadline_seconds"),
-        (b'{"text": "x", "deadline_seconds": NaN}', "deadline_seconds"),
-        (b'{"text": "x", "budget": {"tokens": -1}}', "budget.tokens"),
-        (b'{"text": "x", "priority": "urgent"}', "priority"),
-        (b'{"map": {"template": {"description": "x", "tag": "t"}, "items": []}}', "map.items"),
+        (b"{", "", "Invalid JSON: EOF while parsing an object"),
+        (b"[]", "", "needs an object"),
+        (b'{"text": 5}', "text", "needs text"),
+        (b'{"plan": {"tasks": [{"id": "a b", "description": "x"}]}}', "plan.tasks.0.id", "cannot be a name: use 1 to "),
+        (b'{"plan": {"tasks": [{"id": "a"}]}}', "plan.tasks.0.description", "is missing"),
+        (b'{"plan": {"tasks": []}}', "plan.tasks", "needs at least one"),
+        (b'{"plan": {"tasks": "a"}}', "plan.tasks", "needs a list"),
+        (b'{"text": "x", "deadline_seconds": 0}', "deadline_seconds", "needs a number above 0"),
+        (b'{"text": "x", "deadline_seconds": "soon"}', "deadline_seconds", "needs a number"),
+        (b'{"text": "x", "deadline_seconds": 1e999}', "deadline_seconds", "needs a finite number"),
+        (b'{"text": "x", "deadline_seconds": NaN}', "deadline_seconds", "needs a finite number"),
+        (b'{"text": "x", "in_flight": 1.5}', "in_flight", "needs a whole number"),
+        (b'{"text": "x", "approve": "perhaps"}', "approve", "needs true or false"),
+        (b'{"text": "x", "budget": {"tokens": -1}}', "budget.tokens", "needs a number of at least 0"),
+        (b'{"text": "x", "budget": 3}', "budget", "needs an object"),
+        (b'{"text": "x", "priority": "urgent"}', "priority", "needs one of 'high', 'normal' or 'low'"),
+        (b'{"map": {"template": {"description": "x", "tag": "t"}, "items": []}}', "map.items", "needs at least one"),
     ],
 )
-def test_i10_what_is_wrong_with_a_request_is_named_by_its_field(body: bytes, where: str):
+def test_i10_what_is_wrong_with_a_request_is_named_by_its_field_in_plain_words(body: bytes, where: str, reason: str):
     with pytest.raises(Invalid) as refused:
         Request.read(body)
 
     assert refused.value.where == where
+    assert refused.value.reason.startswith(reason)
 
 
 @pytest.mark.parametrize("fields", [{}, {"text": " "}, {"text": "x", "plan": {"tasks": []}}])

@@ -37,6 +37,18 @@ def test_a_task_that_nobody_can_do_is_the_cause():
     assert sentence(log.state(), NOW, TAGS) == "running: t3 waits for tag 'maths', which no live worker serves"
 
 
+def test_an_item_of_a_map_is_called_by_what_it_is():
+    rome = task("item-1").model_copy(update={"label": "Rome", "max_attempts": 1})
+    log = Log().taken().planned(rome, task("t2", after=("item-1",))).reserved("item-1")
+    waiting = explain_task(log.state(), log.state().tasks["t2"], Seen(NOW))
+    running = sentence(log.state(), NOW, TAGS)
+    log.failed("item-1", "no train").answered(AnswerStatus.FAILED)
+
+    assert waiting.reason == "for Rome"
+    assert running == "running: 0 of 2 tasks done, Rome queued"
+    assert sentence(log.state(), NOW, TAGS).startswith("failed: Rome failed")
+
+
 def test_a_task_that_still_waits_for_others_is_no_cause():
     log = Log().taken().planned(task("t1"), task("t2", "maths", after=("t1",))).reserved("t1")
 

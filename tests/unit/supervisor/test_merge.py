@@ -136,7 +136,7 @@ def test_without_any_result_the_text_names_the_reason():
 
     draft = merge(log.state, "the deadline was reached")
 
-    assert draft.text == "No task finished. the deadline was reached; a failed after 1 attempts: no such page"
+    assert draft.text == "No task finished. the deadline was reached; a failed after 1 attempt: no such page"
     assert draft.output is None
 
 

@@ -4,6 +4,7 @@ from muster_protocol.attempt_id import AttemptId
 from muster_protocol.fold import RequestState
 from muster_protocol.workers.card import WorkerCard
 from muster_protocol.workers.signs import Signs
+from muster_supervisor.choosing.unserved import Remark
 from muster_supervisor.silent_workers import SilentWorkers, awaited_attempts
 from tests.guards import guards
 from tests.unit.cli.logs import Log, task
@@ -21,9 +22,9 @@ def watcher() -> SilentWorkers:
     return SilentWorkers({"busy": "counter"}.__getitem__)
 
 
-def said(lines: list[str]) -> str:
+def said(lines: list[Remark]) -> str:
     assert len(lines) <= 1
-    return lines[0].split(", or it is dead")[0] if lines else ""
+    return lines[0].text.split(", or it is dead")[0] if lines else ""
 
 
 @guards("services/supervisor/muster_supervisor/silent_workers.py", "2 * silence", rule="I4", replace="silence")
@@ -36,11 +37,21 @@ def test_a_silence_is_said_once_and_again_when_it_lasts_twice_as_long() -> None:
     assert said(silent.look(signs(19.0, None), AWAITED)) == SAID.format(19)  # the bucket has dropped its card
 
 
+def test_what_is_said_names_the_attempt_if_it_can_only_be_one() -> None:
+    (one,) = watcher().look(signs(9.0), AWAITED)
+    (two,) = watcher().look(signs(9.0), {"busy": [*AWAITED["busy"], AttemptId("r2", "two", 1)]})
+
+    assert (one.worker, one.about) == ("worker-w1", AttemptId("r1", "two", 1))
+    assert (two.worker, two.about) == ("worker-w1", None)
+
+
 def test_a_worker_that_comes_back_is_said_to_be_back() -> None:
     silent = watcher()
     silent.look(signs(9.0), AWAITED)
 
-    assert silent.look(signs(12.0, renewed_at=11.0), AWAITED) == ["… worker-w1  is heard of again"]
+    assert silent.look(signs(12.0, renewed_at=11.0), AWAITED) == [
+        Remark("… worker-w1  is heard of again", worker="worker-w1")
+    ]
     assert silent.look(signs(13.0, renewed_at=11.0), AWAITED) == []
 
 

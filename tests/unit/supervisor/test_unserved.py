@@ -26,9 +26,10 @@ def test_a_tag_without_a_worker_is_named_once_and_again_when_a_worker_has_come()
     again = unserved.look(signs("maths"), WAITING)
     (back,) = unserved.look(signs("research"), WAITING)
 
-    assert "'research' is served by no live worker, and r1.t1.1 waits for one; start a worker of that tag" in first
+    assert "'research' is served by no live worker, and r1.t1.1 waits for one; start a worker of that tag" in first.text
+    assert first.about == WAITING["research"][0]
     assert again == []
-    assert "served again" in back
+    assert "served again" in back.text
     assert unserved.since == {}
 
 

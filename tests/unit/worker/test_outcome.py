@@ -18,8 +18,18 @@ def test_the_reason_of_a_failure_names_the_error_and_the_line_that_raised_it():
     assert reason.startswith("ConnectionError: no route to host (test_outcome.py:")
 
 
-def test_the_reason_of_a_failure_fits_on_one_log_line():
-    assert failure_text(failure("logic", "word " * 1000)) == ("word " * 1000)[:MAX_REASON]
+def test_the_reason_of_a_failure_fits_on_one_log_line_and_shows_where_it_was_cut():
+    assert failure_text(failure("logic", "word " * 1000)) == f"{('word ' * 1000)[: MAX_REASON - 1]}…"
+
+
+def test_a_group_of_errors_is_the_failure_of_its_first():
+    first = raised(ConnectionError("no route to host"))
+    group = raised(ExceptionGroup("unhandled errors", [ExceptionGroup("within", [first]), ValueError("later")]))
+
+    reason = failure_of(group)
+
+    assert reason.error_class == "network"
+    assert failure_text(reason).startswith("ConnectionError: no route to host (test_outcome.py:")
 
 
 def test_an_outcome_that_is_too_large_becomes_a_final_failure_with_its_usage():

@@ -53,8 +53,9 @@ def api_key(env: Mapping[str, str]) -> str:
         return ""
     try:
         key = Path(path).read_text().strip()
-    except OSError as error:
-        raise Misconfigured(f"ANTHROPIC_API_KEY_FILE: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it holds no text"
+        raise Misconfigured(f"ANTHROPIC_API_KEY_FILE: cannot read {path}: {why}") from None
     if not key:
         raise Misconfigured(f"ANTHROPIC_API_KEY_FILE: {path} is empty")
     return key

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from muster_bus.process.printable import printable
 from muster_protocol.errors import Invalid
 
 Place = tuple[str | int, ...]  # the way to a value: ("roles", 0, "tools")
@@ -36,7 +37,7 @@ class TeamMistakes(Invalid):
     def __init__(self, file: str, mistakes: Sequence[Mistake]) -> None:
         super().__init__(mistakes[0].reason, mistakes[0].shown(file))
         self.mistakes = tuple(mistakes)
-        self.lines = tuple(f"{mistake.shown(file)}: {mistake.reason}" for mistake in mistakes)
+        self.lines = tuple(printable(f"{mistake.shown(file)}: {mistake.reason}") for mistake in mistakes)
         self._title = f"{len(mistakes)} mistakes in {file}:"
 
     def __str__(self) -> str:

@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 from muster_agent.team.mistakes import Mistake, Place
 from muster_agent.team.schema import FunctionRole, ModelRole, Team
 from muster_protocol.fields import nearest
+from muster_protocol.messages.wrong import NAME, needed_for
 
 _UNKNOWN = ("extra_forbidden", "invalid_key")
 _EXAMPLES = {
@@ -20,6 +21,12 @@ _EXAMPLES = {
     "input": "input: 2",
     "output": "output: 10",
 }
+_MORE = (  # what only a file has, or calls in another way than a message does
+    ("string_", "text"),
+    ("path_", "the name of a folder"),
+    ("model_", "a mapping with keys"),
+    ("dict_", "a mapping with keys"),
+)
 _MAX_SHOWN = 60  # characters of a wrong value
 
 
@@ -64,27 +71,8 @@ def _reason(error: ErrorDetails) -> str:
         return _not_a_name(key, value)
     if kind == "too_short":
         return "needs at least one"
-    needed = _needed(kind, context)
+    needed = next((words for start, words in _MORE if kind.startswith(start)), "") or needed_for(kind, context)
     return f"needs {needed}, not {shown(value)}{_way_out(kind, value)}" if needed else f"cannot be {shown(value)}"
-
-
-def _needed(kind: str, context: Mapping[str, Any]) -> str:
-    bounds = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
-    bound = next((f"a number {word} {context[name]:g}" for name, word in bounds.items() if name in context), "")
-    kinds = (
-        ("int_", "a whole number"),
-        ("float_", "a number"),
-        ("bool_", "true or false"),
-        ("finite_number", "a finite number"),
-        ("string_", "text"),
-        ("path_", "the name of a folder"),
-        ("tuple_", "a list"),
-        ("list_", "a list"),
-        ("model_", "a mapping with keys"),
-        ("dict_", "a mapping with keys"),
-        ("literal_error", f"one of {context.get('expected', '')}"),
-    )
-    return bound or next((words for start, words in kinds if kind.startswith(start)), "")
 
 
 def _way_out(kind: str, value: object) -> str:
@@ -100,7 +88,7 @@ def _way_out(kind: str, value: object) -> str:
 def _not_a_name(key: str, value: object) -> str:
     if key == "run":
         return f"{shown(value)} names no function; write module:function, such as roles:count"
-    return f"{shown(value)} cannot be a name: use 1 to 64 letters (a-z), digits, - and _"
+    return f"{shown(value)} cannot be a name: {NAME}"
 
 
 def shown(value: object) -> str:

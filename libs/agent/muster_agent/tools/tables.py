@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from muster_protocol.counted import counted
 from muster_protocol.errors import Invalid
 
 MAX_ROWS = 100  # more would fill the context window of a model
@@ -63,7 +64,7 @@ def read_table(path: Path) -> Table:
         raise Invalid("the first line names each column once", str(path))
     for number, row in enumerate(rows, 2):
         if len(row) != len(header):
-            raise Invalid(f"row {number} has {len(row)} values, the header has {len(header)}", str(path))
+            raise Invalid(f"row {number} has {counted(len(row), 'value')}, the header has {len(header)}", str(path))
     columns = [_typed([row[index] for row in rows]) for index in range(len(header))]
     return Table(
         name=path.stem,

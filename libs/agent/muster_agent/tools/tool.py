@@ -73,7 +73,7 @@ def _field(called: str, parameter: inspect.Parameter) -> Any:
     return kind, ... if parameter.default is parameter.empty else parameter.default
 
 
-def error_text(error: Exception) -> str:
+def error_text(error: BaseException) -> str:
     """An error of a tool as text that a model can act on."""
     if not isinstance(error, ValidationError):
         return f"{type(error).__name__}: {error}"

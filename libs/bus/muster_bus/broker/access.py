@@ -74,7 +74,7 @@ def _without_user(url: str) -> str:
 
 def is_refusal(error: BaseException | None) -> bool:
     """Whether trying again is of no use before somebody changes credentials or certificates."""
-    return _is_untrusted(error) or _refused_credentials(error)
+    return _is_untrusted(error) or _refused_credentials(error) or _has_no_tls(error)
 
 
 def why_not(url: str, error: BaseException | None) -> str:
@@ -87,11 +87,17 @@ def why_not(url: str, error: BaseException | None) -> str:
             f"the certificate of the broker at {where} is not trusted: {error.verify_message}; "
             "set MUSTER_NATS_CA to the file of the authority that signed it"
         )
+    if _has_no_tls(error):
+        return f"the broker at {where} has no TLS, which MUSTER_NATS_CA or tls:// asks for; nothing was sent to it"
     return f"no NATS server answers at {where} ({_plain(error)}); start one with `muster up`, or set MUSTER_NATS_URL"
 
 
 def _is_untrusted(error: BaseException | None) -> bool:
     return isinstance(error, ssl.SSLCertVerificationError)
+
+
+def _has_no_tls(error: BaseException | None) -> bool:
+    return "nats: secure connection not available" in str(error)
 
 
 def _refused_credentials(error: BaseException | None) -> bool:

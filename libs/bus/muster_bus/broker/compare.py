@@ -26,6 +26,10 @@ class Change:
     after: object
 
     def __str__(self) -> str:
+        if self.field == "subjects":  # of a queue there may be hundreds
+            before, after = cast("list[object]", self.before), cast("list[object]", self.after)
+            more = [one for one in after if one not in before]
+            return f"{self.field} with {_plain(more)} added"
         return f"{self.field} from {_plain(self.before)} to {_plain(self.after)}"
 
 

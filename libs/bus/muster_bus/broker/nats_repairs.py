@@ -12,7 +12,7 @@ from typing import Any
 from nats.aio.client import DEFAULT_BUFFER_SIZE, Client, Srv
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
-from nats.errors import FlushTimeoutError, ProtocolError, StaleConnectionError, UnexpectedEOF
+from nats.errors import FlushTimeoutError, ProtocolError, SecureConnWantedError, StaleConnectionError, UnexpectedEOF
 from nats.errors import TimeoutError as NatsTimeoutError
 from nats.protocol import command
 from nats.protocol.parser import PERMISSIONS_ERR, STALE_CONNECTION
@@ -153,6 +153,14 @@ class RepairedClient(Client):
     async def _connect_to_server(self, s: Srv) -> None:
         self.tried_at = time.monotonic()
         await super()._connect_to_server(s)
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        """nats-py would go on in clear text where TLS was asked for, and send the password there."""
+        server = self._current_server
+        wants_tls = "tls" in self.options or (server is not None and server.uri.scheme == "tls")
+        if initial_connection and wants_tls and not info.get("tls_required"):
+            raise SecureConnWantedError()
+        await super()._process_info(info, initial_connection)
 
     async def _process_connect_init(self) -> None:
         self._ps.reset()  # the old connection's reader may have had one more turn since it was given up

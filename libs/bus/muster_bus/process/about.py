@@ -21,6 +21,11 @@ def work_for_request(request_id: str) -> None:
     _about.set(AttemptId(request_id, "", 0))
 
 
+def fields_of(attempt: AttemptId | None) -> dict[str, object]:
+    """The fields of a line about an attempt that somebody else works for; none if there is no single one."""
+    return {} if attempt is None else dict(zip(("request", "task", "attempt"), attempt, strict=True))
+
+
 def worked_for() -> AttemptId:
     """The attempt that the work is for; its parts are empty where there is none."""
     return _about.get()

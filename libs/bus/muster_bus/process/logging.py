@@ -8,19 +8,20 @@ import json
 import logging
 import sys
 import threading
+from collections.abc import Iterable
 from types import TracebackType
 from typing import TextIO, cast
 
 from opentelemetry import trace
 
-from muster_bus.process.about import worked_for
+from muster_bus.process.about import fields_of, worked_for
 from muster_bus.process.printable import printable, printable_json
 from muster_bus.process.settings import LogSettings
 from muster_bus.redact import KNOWN, without_user_info
 from muster_protocol.errors import error_class_of
 from muster_protocol.sender import shown_name
 
-FIELDS = ("status", "error_class")  # of `extra=`, beside those that say what the work is for
+FIELDS = ("worker", "status", "error_class")  # of `extra=`, beside those that say what the work is for
 STACK = "  | "  # before each line of a stack: it never looks like a line of its own
 _uncaught = logging.getLogger("muster.uncaught")
 
@@ -28,7 +29,7 @@ _uncaught = logging.getLogger("muster.uncaught")
 def set_up_logging(service: str, instance: str, settings: LogSettings, *, owns_stdout: bool = False) -> None:
     """Log to standard error, since standard output belongs to answers.
 
-    A service answers nobody there (`owns_stdout`): where lines are JSON, what a role or a library prints is logged.
+    A service answers nobody there (`owns_stdout`): what a role or a library prints is a line of the log like any other.
     """
     now: object = sys.stderr
     own = now.stream if isinstance(now, LoggedStream) else sys.stderr
@@ -43,10 +44,10 @@ def set_up_logging(service: str, instance: str, settings: LogSettings, *, owns_s
     logging.captureWarnings(True)
     sys.excepthook = _on_uncaught
     threading.excepthook = _on_uncaught_in_thread
-    if settings.is_json:
+    if settings.is_json or owns_stdout:
         sys.stderr = cast("TextIO", LoggedStream(own, "stderr"))  # all of it that is written to
-        if owns_stdout and not isinstance(cast("object", sys.stdout), LoggedStream):
-            sys.stdout = cast("TextIO", LoggedStream(sys.stdout, "stdout"))
+    if owns_stdout and not isinstance(cast("object", sys.stdout), LoggedStream):
+        sys.stdout = cast("TextIO", LoggedStream(sys.stdout, "stdout"))
 
 
 class TextLines(logging.Formatter):
@@ -67,8 +68,8 @@ class JsonLines(logging.Formatter):
 
     def __init__(self, service: str, instance: str) -> None:
         super().__init__()
-        self._process = {"service": service, "instance": instance}
-        if service == "worker":
+        self._process = {"service": service} | ({"instance": instance} if instance else {})
+        if service == "worker" and instance:
             self._process["worker"] = shown_name(service, instance)
 
     def format(self, record: logging.LogRecord) -> str:
@@ -80,8 +81,7 @@ class JsonLines(logging.Formatter):
         }
         if not record.name.startswith("muster."):
             line["logger"] = record.name
-        request, task, attempt = worked_for()
-        about = {"request": request, "task": task, "attempt": attempt}
+        about = fields_of(worked_for())
         more = {name: getattr(record, name, None) for name in (*about, *FIELDS)}
         line |= {name: value for name, value in {**about, **{n: v for n, v in more.items() if v}}.items() if value}
         context = trace.get_current_span().get_span_context()
@@ -95,7 +95,10 @@ class JsonLines(logging.Formatter):
 
 
 class LoggedStream:
-    """Standard output or error where every line is to be JSON: what is written to it is logged, line by line."""
+    """Standard output or error where every line is of the log: what is written to it is logged, line by line.
+
+    Of a line that is written anew after a carriage return, as the bar of a progress is, the last state is logged.
+    """
 
     encoding = "utf-8"
     errors = "replace"
@@ -109,17 +112,25 @@ class LoggedStream:
     def write(self, text: str) -> int:
         if getattr(self._logging, "is_on", False):  # logging itself complains: it must not log that
             return len(text)
-        *lines, self._rest = (self._rest + text).split("\n")
-        self._logging.is_on = True
-        try:
-            for line in filter(str.strip, lines):
-                self._log.warning("%s", line)
-        finally:
-            self._logging.is_on = False
+        *lines, rest = (self._rest + text).replace("\r\n", "\n").split("\n")
+        self._rest = rest[max(0, rest.rfind("\r")) :]
+        self._say(lines)
         return len(text)
 
     def flush(self) -> None:
+        if not self._rest.startswith("\r"):  # a question, such as the prompt of a debugger
+            rest, self._rest = self._rest, ""
+            self._say([rest])
         self.stream.flush()
+
+    def _say(self, lines: Iterable[str]) -> None:
+        self._logging.is_on = True
+        try:
+            for line in lines:
+                if last := line.rstrip("\r").rpartition("\r")[2].rstrip():
+                    self._log.warning("%s", last)
+        finally:
+            self._logging.is_on = False
 
     def isatty(self) -> bool:
         return False

@@ -49,12 +49,16 @@ class Service(Protocol):
 async def run_service(kind: str, name: str | None, settings: Settings, make: Callable[[Bus], Service]) -> int:
     """Make the service, connect it, print that it is ready, and run it until a signal; returns the exit code."""
     sender = Sender(kind, instance_name(name))
-    out = sys.stdout
+    out, errors = sys.stdout, sys.stderr
     set_up_logging(kind, sender.instance, settings.log, owns_stdout=True)
     tracing = Tracing.start(kind, sender.instance, settings.trace)
     bus = Bus.unconnected(settings.broker_url, sender, tracing=tracing, access=settings.access)
     line = json.dumps({"ready": str(sender)}) if settings.log.is_json else f"{sender} is ready"
-    await run_until_signal(make(bus), settings, ready=lambda: print(line, file=out, flush=True))
+    try:
+        await run_until_signal(make(bus), settings, ready=lambda: print(line, file=out, flush=True))
+    finally:
+        if not settings.log.is_json:
+            sys.stdout, sys.stderr = out, errors  # the last line of a process that fails is no line of its log
     return 0
 
 

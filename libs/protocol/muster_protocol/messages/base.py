@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 from pydantic import Field, ValidationError
 
 from muster_protocol.errors import Invalid
+from muster_protocol.messages.wrong import reason_of
 from muster_protocol.plan import Frozen
 from muster_protocol.sender import Origin
 
@@ -57,7 +58,7 @@ class Message(Frozen):
 def invalid(error: ValidationError) -> Invalid:
     """What pydantic found first, in our words."""
     first = error.errors(include_url=False, include_input=False)[0]
-    return Invalid(first["msg"].removeprefix("Value error, "), ".".join(str(part) for part in first["loc"]))
+    return Invalid(reason_of(first), ".".join(str(part) for part in first["loc"]))
 
 
 class Usage(Frozen):

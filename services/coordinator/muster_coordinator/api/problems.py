@@ -1,7 +1,7 @@
 """Every error of the API as a problem document (RFC 9457)."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import FastAPI, HTTPException
 from fastapi import Request as HttpRequest
@@ -12,10 +12,13 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from muster_client import NotAsked, Settled
 from muster_client.queue import check_known
 from muster_protocol.errors import Invalid, MusterError, Retryable
+from muster_protocol.messages.wrong import reason_of
 from muster_protocol.questions import decision_as_json
 from muster_protocol.subjects import as_id
 
 if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
     from muster_coordinator.coordinator import Coordinator
 
 RETRY_SECONDS = 2
@@ -54,8 +57,9 @@ async def _on_invalid_request(request: HttpRequest, error: Exception) -> Respons
     if first["type"] == "json_invalid":
         return _problem(422, f"the body is not JSON: {first['ctx']['error']} at character {first['loc'][-1]}")
     where = [str(part) for part in first["loc"]]
-    reason = str(first["msg"]).removeprefix("Value error, ")
-    return _problem(422, reason, field=".".join(where[1:] if where[0] == "body" else where))
+    return _problem(
+        422, reason_of(cast("ErrorDetails", first)), field=".".join(where[1:] if where[0] == "body" else where)
+    )
 
 
 async def _on_http_error(_: HttpRequest, error: Exception) -> Response:

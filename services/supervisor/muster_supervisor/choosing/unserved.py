@@ -1,6 +1,7 @@
 """Which tags nobody serves while attempts wait on them, and when waiting costs the rest of the request more. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.counted import counted
@@ -15,16 +16,24 @@ LONGEST_WAIT_SECONDS = 60.0  # a worker that is rolled out or restarted is there
 Awaited = Mapping[str, Sequence[AttemptId]]  # the dispatched attempts of each tag
 
 
+class Remark(NamedTuple):
+    """A line of the log about workers; `about` is the attempt that waits for them, if it is a single one."""
+
+    text: str
+    about: AttemptId | None = None
+    worker: str | None = None
+
+
 class UnservedTags:
     """Since when each tag has had no worker; each is named when that begins, and when it is over."""
 
     def __init__(self) -> None:
         self.since: dict[str, float] = {}
 
-    def look(self, signs: Signs, awaited: Awaited) -> list[str]:
+    def look(self, signs: Signs, awaited: Awaited) -> list[Remark]:
         """The lines that are new."""
         live = served_tags(signs)
-        lines = [f"… tag     '{tag}' is served again" for tag in self.since if tag in live]
+        lines = [Remark(f"… tag     '{tag}' is served again") for tag in self.since if tag in live]
         self.since = {tag: at for tag, at in self.since.items() if tag not in live and tag in awaited}
         for tag, attempts in awaited.items():
             if tag in live or tag in self.since:
@@ -32,7 +41,8 @@ class UnservedTags:
             self.since[tag] = signs.at
             what = f"{attempts[0]}" if len(attempts) == 1 else counted(len(attempts), "attempt")
             way_out = "start a worker of that tag"
-            lines.append(f"… tag     '{tag}' is served by no live worker, and {what} waits for one; {way_out}")
+            text = f"… tag     '{tag}' is served by no live worker, and {what} waits for one; {way_out}"
+            lines.append(Remark(text, attempts[0] if len(attempts) == 1 else None))
         return lines
 
 

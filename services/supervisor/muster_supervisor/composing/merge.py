@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from muster_agent.models.port import as_text
+from muster_protocol.counted import counted
 from muster_protocol.fold import RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Output, Selected, Usage
 from muster_supervisor.checking.findings import NOTHING_FOUND, Findings
@@ -195,5 +196,6 @@ def _word(task: TaskState) -> str:
 def _nothing(state: RequestState, reason: str) -> str:
     """The text when no task finished: why the request ended, and the first task that failed."""
     failed = next((task for task in state.tasks.values() if task.phase is TaskPhase.FAILED), None)
-    because = f"{failed.spec.name} failed after {len(failed.attempts)} attempts: {failed.reason}" if failed else ""
+    tries = counted(len(failed.attempts), "attempt") if failed else ""
+    because = f"{failed.spec.name} failed after {tries}: {failed.reason}" if failed else ""
     return "No task finished. " + "; ".join(part for part in (reason, because) if part)

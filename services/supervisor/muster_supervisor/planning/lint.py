@@ -10,6 +10,7 @@ from pydantic_core import from_json
 
 from muster_agent.output_schema import schema_mistakes, written
 from muster_agent.team.schema import FunctionRole, Team
+from muster_protocol.counted import counted
 from muster_protocol.fields import nearest
 from muster_protocol.messages import Budget
 from muster_protocol.plan import MAX_INPUTS, MAX_TASKS, AtLeast, Plan, TaskSpec, copy_id, cycle_in, needs_of
@@ -209,7 +210,8 @@ def _size_findings(plan: Plan, budget: Budget, matching: Matching) -> list[Findi
 def _warnings(plan: Plan, matching: Matching, num_tasks: int | None, *, is_map: bool) -> list[Finding]:
     found: list[Finding] = []
     if num_tasks is not None and len(plan.tasks) != num_tasks:
-        found.append(Finding("warning", "tasks", f"{num_tasks} tasks were asked for, the plan has {len(plan.tasks)}"))
+        asked = f"{counted(num_tasks, 'task')} {'was' if num_tasks == 1 else 'were'}"
+        found.append(Finding("warning", "tasks", f"{asked} asked for, the plan has {len(plan.tasks)}"))
     described = [task for task in plan.tasks if _is_told_by_words(task, matching)]
     if vague := [task.id for task in described if is_vague(task.description)]:
         found.append(Finding("warning", "tasks", f"vague descriptions, say what exactly: {_listed(vague)}"))

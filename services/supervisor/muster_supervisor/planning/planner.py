@@ -13,6 +13,7 @@ from muster_agent.output_schema import schema_mistake
 from muster_agent.team.schema import Team
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import current, fail
+from muster_protocol.counted import counted
 from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.fields import check_supported
 from muster_protocol.messages import Request, Usage
@@ -124,7 +125,7 @@ def _judged(text: str, request: Request, team: Team) -> Draft:
 def _miscounted(plan: Plan | None, request: Request) -> tuple[str, ...]:
     if plan is None or request.num_tasks is None or len(plan.tasks) == request.num_tasks:
         return ()
-    return (f"tasks: make exactly {request.num_tasks:,} tasks; this plan has {len(plan.tasks):,}",)
+    return (f"tasks: make exactly {counted(request.num_tasks, 'task')}; this plan has {len(plan.tasks):,}",)
 
 
 def _linted(plan: Plan, request: Request, team: Team) -> list[Finding]:

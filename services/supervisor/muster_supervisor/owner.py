@@ -19,6 +19,7 @@ from muster_protocol.errors import MusterError
 from muster_protocol.fold import Entry, RequestState
 from muster_protocol.messages import Answer, LogBody, PlanRecorded, Request, Result, Taken, Usage
 from muster_protocol.sender import Origin
+from muster_supervisor.calling.callbacks import Callbacks
 from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
 from muster_supervisor.choosing.unserved import tags_in
@@ -51,6 +52,7 @@ class Resources:
     measuring: Measuring
     longest_deadline: float  # with what waiting for people may add: half the age of the logs
     breakers: Breakers
+    callbacks: Callbacks
     windows: Windows = field(default_factory=Windows)
 
 

@@ -14,6 +14,8 @@ from muster_bus.connection import Bus
 from muster_bus.pull import Pull
 from muster_protocol import subjects
 from muster_protocol.fold import RequestState
+from muster_supervisor.calling.callbacks import NO_SECRET, Callbacks
+from muster_supervisor.calling.deliver import Deliveries
 from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
 from muster_supervisor.choosing.window import Windows
@@ -33,7 +35,7 @@ MODEL_SLOTS = 16  # plans, refinements and answers that wait for the model at on
 class Supervisor:
     """Supervises the requests of one team."""
 
-    def __init__(self, bus: Bus, team: Team, model: Model) -> None:
+    def __init__(self, bus: Bus, team: Team, model: Model, callback_secret: str = "") -> None:
         self.bus = bus
         self._team = team
         self._model = model
@@ -43,6 +45,8 @@ class Supervisor:
         self._watch: WorkerWatch | None = None
         self._measuring: Measuring | None = None
         self._breakers = Breakers(bus, team)
+        self._callbacks = Callbacks(bus, team, callback_secret)
+        self._deliveries = Deliveries(self._callbacks) if team.callbacks and callback_secret else None
 
     @property
     def last_turn_at(self) -> float:
@@ -59,7 +63,16 @@ class Supervisor:
         slots = asyncio.Semaphore(MODEL_SLOTS)
         windows = Windows(measuring.seconds_of)
         resources = Resources(
-            self.bus, self._team, self._model, slots, lease_seconds, measuring, longest, self._breakers, windows
+            self.bus,
+            self._team,
+            self._model,
+            slots,
+            lease_seconds,
+            measuring,
+            longest,
+            self._breakers,
+            self._callbacks,
+            windows,
         )
         intake = self._intake = Intake(resources)
         await self.bus.watch(subjects.ALL_CONTROL, intake.on_control)
@@ -74,6 +87,10 @@ class Supervisor:
         self._watch.start()
         measuring.start(lambda: bool(intake.runs))
         self._breakers.start(lambda: bool(intake.runs), partial(_wake, intake))
+        if self._deliveries is not None:
+            await self._deliveries.start()
+        elif self._team.callbacks is not None:
+            log.warning("no callbacks: a request with callback_url is refused: %s", NO_SECRET)
         log.info("ready: team %s, model %s", team, self._model.name)
 
     async def stop(self, grace_seconds: float) -> None:
@@ -83,6 +100,7 @@ class Supervisor:
         if self._watch is not None:
             self._watch.stop()
         runs = self._intake.runs
+        delivering = supervised(self._stop_calling(grace_seconds / 2), "the callbacks")
         if self._sweeping is not None:
             self._sweeping.cancel()
         starting = await self._pull.close()
@@ -99,8 +117,13 @@ class Supervisor:
         if self._measuring is not None:
             await self._measuring.stop()
         self._breakers.stop()
+        await asyncio.wait([delivering])
         await self.bus.flush()
         self._pull.stop()
+
+    async def _stop_calling(self, grace_seconds: float) -> None:
+        if self._deliveries is not None:
+            await self._deliveries.stop(grace_seconds)
 
 
 def _states(intake: Intake) -> list[RequestState]:

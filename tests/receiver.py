@@ -29,6 +29,9 @@ class Receiver:
     fields: str = ""  # of every reply
     got: list[Got] = field(default_factory=list[Got])
     is_tls: bool = False
+    connections: dict[asyncio.Task[None], asyncio.StreamWriter] = field(
+        default_factory=dict[asyncio.Task[None], asyncio.StreamWriter]
+    )
 
     def url(self, path: str = "/in?token=hidden", host: str = "127.0.0.1") -> str:
         return f"http{'s' if self.is_tls else ''}://{host}:{self.port}{path}"
@@ -43,6 +46,8 @@ class Receiver:
         return self.got
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if (task := asyncio.current_task()) is not None:
+            self.connections[task] = writer
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             line, *fields = head.strip().split("\r\n")
@@ -60,6 +65,13 @@ class Receiver:
         finally:
             writer.close()
 
+    async def end(self) -> None:
+        """Close every connection and wait for its end."""
+        for writer in self.connections.values():
+            writer.close()
+        if self.connections:
+            await asyncio.wait(self.connections, timeout=LIMIT_SECONDS)
+
 
 @contextlib.asynccontextmanager
 async def receiving(
@@ -72,3 +84,4 @@ async def receiving(
         yield receiver
     finally:
         server.close()
+        await receiver.end()

@@ -32,6 +32,7 @@ class Silent:
     name = "silent"
     notice = ""
     is_llm = True
+    provider = ""
     price = FREE
 
     async def ask(self, ask: Ask) -> Reply:

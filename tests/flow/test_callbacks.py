@@ -25,7 +25,7 @@ async def test_the_answer_is_sent_signed_and_once_all_is_well(tmp_path: Path) ->
         (got,) = await receiver.until(1)
         await until_called(muster)
 
-        (answer,) = [entry for entry in await muster.entries(request, Answer)]
+        (answer,) = await muster.entries(request, Answer)
         assert isinstance(answer.body, Answer)
         sent = json.loads(got.body)
         assert verify(SECRET, got.headers, got.body)

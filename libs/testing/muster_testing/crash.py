@@ -1,9 +1,9 @@
 """`python -m muster_testing.crash STEP COMMAND …`: a `muster` command that ends as a crash would, at one exact step.
 
-A step is `before:KIND` or `after:KIND` of a log entry that the service writes, of an `abort`, of a `callback`, or of the
-event of a `conflict` or a `called_back`; `before:stops` or `after:stops` of the record of a conflict that says who is to stop; `before:ack` of a
-message, or `before:read` of a request. `stop@before:KIND` pauses the service there in place of a crash, until somebody
-sends SIGCONT, and `term@before:KIND` asks it to stop: both once, and it goes on from there.
+A step is `before:KIND` or `after:KIND` of a log entry that the service writes, of an `abort`, of a `callback`, or of
+the event of a `conflict` or of a `called_back`; `before:stops` or `after:stops` of the record of a conflict that says
+who is to stop; `before:ack` of a message, or `before:read` of a request. `stop@before:KIND` pauses the service there in
+place of a crash, until somebody sends SIGCONT, and `term@before:KIND` asks it to stop: both once, and it goes on.
 """
 
 import os

@@ -48,13 +48,16 @@ async def serve(given: Namespace, settings: "Settings") -> int:
 
 def make_supervisor(bus: "Bus", team: "Team", settings: "Settings", show: Callable[[str], object]) -> "Supervisor":
     """A supervisor with the team's model; `show` gets what a person should know about that model."""
-    from muster_agent.models.choose import choose_model
-    from muster_supervisor.supervisor import Supervisor
+    from functools import partial
+
+    from muster_agent.models.choose import choose_model, provider_of
+    from muster_supervisor.supervisor import FromEnvironment, Supervisor
 
     model = choose_model(team.supervisor.model, settings.model_env, team.prices, team.supervisor.offline_seconds)
     if model.notice:
         show(model.notice)
-    return Supervisor(bus, team, model, settings.callback_secret)
+    known = FromEnvironment(settings.callback_secret, partial(provider_of, env=settings.model_env))
+    return Supervisor(bus, team, model, known)
 
 
 def main() -> int:

@@ -219,7 +219,8 @@ class Owner:
         self._measured_up_to = entry.sequence
         if entry.sequence > self.term and self.state.is_counted(result):
             self.resources.measuring.observe(result, entry.time)
-            self.resources.breakers.observe(result, entry.time, by_owner=h.is_owner(entry.sender))
+            model = model_of(self.state, result)
+            self.resources.breakers.observe(result, entry.time, by_owner=h.is_owner(entry.sender), model=model)
 
     def _taken(self, *, handed_back: bool = False) -> Taken:
         return Taken(
@@ -234,3 +235,9 @@ class Owner:
             asked="" if self.request is None else KNOWN(self.request.asked[:LOOKED_AT])[:MAX_ASKED],
             asked_by=h.sender_of(self.delivery.headers),
         )
+
+
+def model_of(state: RequestState, result: Result) -> str | None:
+    """The model that an attempt was to use in place of its role's own."""
+    task = state.tasks[result.task_id]
+    return task.attempts[result.attempt - 1].model or task.spec.model

@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 
 from muster_agent.models.port import Model
@@ -18,6 +20,7 @@ from muster_supervisor.calling.callbacks import NO_SECRET, Callbacks
 from muster_supervisor.calling.deliver import Deliveries
 from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
+from muster_supervisor.choosing.providers import Providers, nobody
 from muster_supervisor.choosing.window import Windows
 from muster_supervisor.intake import Intake
 from muster_supervisor.leftovers import Leftovers
@@ -32,10 +35,21 @@ STARTING = 64  # requests that are being taken at once; one that waits for its t
 MODEL_SLOTS = 16  # plans, refinements and answers that wait for the model at once
 
 
+@dataclass(frozen=True, slots=True)
+class FromEnvironment:
+    """What a supervisor knows beside its team file."""
+
+    callback_secret: str = field(default="", repr=False)  # empty: nobody is called back
+    provider_of: Callable[[str], str] = nobody  # whose service a model of this name asks
+
+
+NOTHING_KNOWN = FromEnvironment()
+
+
 class Supervisor:
     """Supervises the requests of one team."""
 
-    def __init__(self, bus: Bus, team: Team, model: Model, callback_secret: str = "") -> None:
+    def __init__(self, bus: Bus, team: Team, model: Model, known: FromEnvironment = NOTHING_KNOWN) -> None:
         self.bus = bus
         self._team = team
         self._model = model
@@ -44,9 +58,9 @@ class Supervisor:
         self._sweeping: asyncio.Task[None] | None = None
         self._watch: WorkerWatch | None = None
         self._measuring: Measuring | None = None
-        self._breakers = Breakers(bus, team)
-        self._callbacks = Callbacks(bus, team, callback_secret)
-        self._deliveries = Deliveries(self._callbacks) if team.callbacks and callback_secret else None
+        self._breakers = Breakers(bus, team, Providers(team, known.provider_of))
+        self._callbacks = Callbacks(bus, team, known.callback_secret)
+        self._deliveries = Deliveries(self._callbacks) if team.callbacks and known.callback_secret else None
 
     @property
     def last_turn_at(self) -> float:

@@ -7,6 +7,7 @@ rules, which cost nothing, are not reserved.
 """
 
 import asyncio
+import math
 from typing import Literal
 
 from muster_agent.budget import Limit, Meter, estimated_tokens, within_budget
@@ -76,7 +77,8 @@ class Paying:
         if breaker.is_closed:
             return
         if (wait := breaker.free_at - now) > 0:
-            raise ModelAway(f"provider '{self.provider}' does not answer, the next try is in {wait:.0f} s", wait)
+            reason = f"provider '{self.provider}' does not answer, the next try is in {wait:.0f} s"
+            raise ModelAway(reason, retry_after_seconds=math.inf)  # whoever asks does not wait, but says so at once
         self._tell_breaker("probed")
 
     def _tell_breaker(self, what: Literal["failed", "answered", "probed"]) -> None:

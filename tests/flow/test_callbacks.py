@@ -2,17 +2,21 @@
 
 import asyncio
 import json
+import re
+import sys
 from pathlib import Path
 
 import pytest
 
+from muster_bus.broker.embedded import free_port
 from muster_client.callbacks import verify
 from muster_protocol import subjects
 from muster_protocol.messages import Answer, AnswerStatus
+from muster_testing.services import environment
 from tests.flow.calling import ENV, LOCAL, RULES, SECRET, called_back, calling, lines, until_called
 from tests.flow.command_line import Here
 from tests.guards import guards
-from tests.harness import running
+from tests.harness import ROOT, running
 from tests.receiver import receiving
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -201,3 +205,29 @@ async def test_the_command_line_asks_for_a_callback_and_shows_it(tmp_path: Path)
 
         assert "✓ callback delivered to 127.0.0.1 in 1 try" in logs.stdout
         assert "hidden" not in logs.stdout
+
+
+async def test_the_receiver_of_the_page_about_clients_takes_what_is_ours(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "clients.md").read_text()
+    (tmp_path / "receiver.py").write_text(re.findall(r"```python receiver.py\n(.*?)```", page, re.DOTALL)[0])
+    port = free_port()
+    async with calling(tmp_path) as muster:
+        await muster.start("supervisor", "s1", env=ENV)
+        receiver = await asyncio.create_subprocess_exec(
+            sys.executable,
+            str(tmp_path / "receiver.py"),
+            env={**environment(tmp_path, muster.broker.url), **ENV, "PORT": str(port)},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            request = await muster.submit([{"id": "a"}], callback_url=f"http://127.0.0.1:{port}/in")
+            assert receiver.stdout is not None
+            said = await asyncio.wait_for(receiver.stdout.readline(), 30)
+            await until_called(muster)
+        finally:
+            receiver.kill()
+            await receiver.wait()
+
+        assert said.decode() == f"{request} done\n"
+        assert (await called_back(muster, request))[-1].outcome == "delivered"

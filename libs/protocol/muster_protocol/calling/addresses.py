@@ -9,15 +9,17 @@ import ipaddress
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from muster_protocol.errors import Invalid
 
 FIELD = "callback_url"
 MAX_URL = 2048
 PORTS = {"https": 443, "http": 80}
+LAST_PORT = 65_535
 FIRST_FREE_PORT = 1024  # below it are the services of a machine, such as SSH and SMTP; of those only 80 and 443
 _PLAIN = re.compile(r"[!-\[\]-~]+")  # printable ASCII without space and backslash, which programs read differently
+# Stricter than the RFC, and without a library that repairs what it reads: scheme, host, port, path, query.
+_URL = re.compile(r"(\w+)://([^/?#]*?)(?::(\d{1,5}))?(/[^?#]*)?(?:\?([^#]*))?(?:#.*)?", re.ASCII)
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 
@@ -72,24 +74,24 @@ def target_of(url: str, hosts: Iterable[str], *, has_http: bool = False) -> Targ
     """The parts of a URL that may be called; Invalid says why it may not, without its path."""
     if len(url) > MAX_URL or not _PLAIN.fullmatch(url):
         raise Invalid(f"is not a URL of at most {MAX_URL:,} plain characters; other characters are written %XX", FIELD)
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        raise Invalid("is not a URL: its host or port cannot be read", FIELD) from None
-    if parts.scheme != "https" and not (has_http and parts.scheme == "http"):
+    found = _URL.fullmatch(url)
+    scheme, place, port_text, path, query = found.groups() if found else ("", "", None, None, None)
+    if scheme.lower() not in (("https", "http") if has_http else ("https",)):
         raise Invalid("must begin with https://; `callbacks: {http: true}` in the team file allows http://", FIELD)
-    if "@" in parts.netloc:
+    if "@" in place:
         raise Invalid("must not hold a user or password: receivers know us by the signature", FIELD)
+    host = place.lower()
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
     if not host or not is_named(host, hosts):
-        raise Invalid(
-            f"the team does not call {host[:253]!r}; its team file lists who may be called: callbacks.hosts", FIELD
-        )
-    port = PORTS[parts.scheme] if port is None else port
-    if port not in PORTS.values() and port < FIRST_FREE_PORT:
+        text = f"the team does not call {host[:253]!r}; its team file lists who may be called: callbacks.hosts"
+        raise Invalid(text, FIELD)
+    is_https = scheme.lower() == "https"
+    port = PORTS[scheme.lower()] if port_text is None else int(port_text)
+    if port not in PORTS.values() and not FIRST_FREE_PORT <= port <= LAST_PORT:
         raise Invalid(f"port {port} is not called; 80, 443 and those from {FIRST_FREE_PORT} are", FIELD)
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(parts.scheme == "https", host, port, parts.netloc, path)
+    named = place if port_text is None else f"{place}:{port_text}"
+    return Target(is_https, host, port, named, (path or "/") + (f"?{query}" if query else ""))
 
 
 def is_named(host: str, hosts: Iterable[str]) -> bool:

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 FIRST_SECONDS = 1.0  # after the first try; doubles with each further one
@@ -30,27 +29,21 @@ class GaveUp(NamedTuple):
 Verdict = Delivered | TryLater | GaveUp
 
 
-def verdict(status: int, retry_after: str | None, now: float) -> Verdict:
+def verdict(status: int, retry_after: str | None) -> Verdict:
     """What the status of a reply means."""
     if 200 <= status < 300:
         return Delivered()
     if status in LATER or status >= 500:
-        return TryLater(f"the receiver says {status}", asked_seconds(retry_after, now))
+        return TryLater(f"the receiver says {status}", asked_seconds(retry_after))
     if 300 <= status < 400:
         return GaveUp(f"the receiver says {status}: it redirects, which is not followed; ask with the final address")
     return GaveUp(f"the receiver says {status}")
 
 
-def asked_seconds(retry_after: str | None, now: float) -> float:
-    """How long `Retry-After` asks to wait, in seconds or until a date; bounded, and 0 where it cannot be read."""
-    text = (retry_after or "").strip()[:64]
-    if text.isascii() and text.isdigit():
-        return min(MOST_SECONDS, float(text))
-    try:
-        seconds = parsedate_to_datetime(text).timestamp() - now
-    except (ValueError, TypeError, OverflowError):
-        return 0.0
-    return min(MOST_SECONDS, max(0.0, seconds))
+def asked_seconds(retry_after: str | None) -> float:
+    """How many seconds `Retry-After` asks for; bounded, and 0 where it gives a date or nothing that can be read."""
+    text = (retry_after or "").strip()
+    return min(MOST_SECONDS, float(text)) if len(text) <= 9 and text.isascii() and text.isdigit() else 0.0
 
 
 def next_try(request_id: str, tries: int) -> float:

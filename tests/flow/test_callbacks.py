@@ -114,7 +114,7 @@ async def test_a_receiver_that_never_takes_it_is_given_up_in_time(tmp_path: Path
 @guards(
     "services/supervisor/muster_supervisor/calling/deliver.py",
     "raise Invalid(text)",
-    rule="a callback never goes to a private address",
+    rule="I10",
 )
 async def test_a_name_that_stands_for_a_private_address_is_not_called(tmp_path: Path) -> None:
     rules = "callbacks: {hosts: [localhost], http: true}\n"

@@ -26,7 +26,7 @@ QUICK = [("kill", "before:callback", False), ("kill", "before:called_back", True
 @guards(
     "services/supervisor/muster_supervisor/taking/answered.py",
     "await callbacks.store(delivery, state)  # before the ack",
-    rule="answered without its callback stored is never acknowledged",
+    rule="I1",
     case="kill-before:callback-False",
     seconds=30,
 )

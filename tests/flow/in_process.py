@@ -16,6 +16,7 @@ from muster_bus.pull import Pull
 from muster_protocol.messages import Failure, Request, Result, ResultStatus, Task
 from muster_protocol.plan import Plan, TaskSpec
 from muster_protocol.sender import Sender
+from muster_supervisor.calling.callbacks import Callbacks
 from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
 from muster_supervisor.owner import Owner, Resources
@@ -31,6 +32,7 @@ class Silent:
     name = "silent"
     notice = ""
     is_llm = True
+    provider = ""
     price = FREE
 
     async def ask(self, ask: Ask) -> Reply:
@@ -77,7 +79,9 @@ def owner_of(
     team = load_team(muster.folder / "team.yaml")
     measuring, breakers = Measuring(bus, team), Breakers(bus, team)
     slots = asyncio.Semaphore(1)
-    resources = Resources(bus, team, model or Scripted([]), slots, ack_wait, measuring, 86400.0, breakers)
+    resources = Resources(
+        bus, team, model or Scripted([]), slots, ack_wait, measuring, 86400.0, breakers, Callbacks(bus, team)
+    )
     return Owner(
         resources,
         "r1",

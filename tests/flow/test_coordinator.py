@@ -103,7 +103,6 @@ async def test_an_answered_request_cannot_be_cancelled_over_http(group: ServiceG
         ({"text": "hi", "team": "no such"}, "team"),
         ({"text": "hi", "deadline": 3}, "deadline"),
         ({"plan": {"tasks": [{"id": "a", "description": "x", "tagg": "math"}]}}, "plan.tasks.0.tagg"),
-        ({"text": "hi", "callback_url": "http://127.0.0.1"}, "callback_url"),
     ],
 )
 async def test_a_wrong_request_is_a_problem_that_names_the_field(group: ServiceGroup, body: object, field: str):

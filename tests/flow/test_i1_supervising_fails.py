@@ -18,6 +18,7 @@ class Buggy:
 
     notice = ""
     is_llm = False
+    provider = ""
     price = FREE
 
     def __init__(self) -> None:

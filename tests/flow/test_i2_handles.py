@@ -13,6 +13,7 @@ from muster_bus.lease import Delivery, Lease, LeaseKeeper
 from muster_protocol import subjects
 from muster_protocol.headers import request_hash
 from muster_protocol.messages import Request, Taken
+from muster_supervisor.calling.callbacks import Callbacks
 from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
 from muster_supervisor.intake import Intake
@@ -31,7 +32,11 @@ LEASE = 2.0
 def intake_of(muster: Muster, bus: Bus) -> Intake:
     team = load_team(muster.folder / "team.yaml")
     measuring, breakers = Measuring(bus, team), Breakers(bus, team)
-    return Intake(Resources(bus, team, Scripted([]), asyncio.Semaphore(1), LEASE, measuring, 3600.0, breakers))
+    return Intake(
+        Resources(
+            bus, team, Scripted([]), asyncio.Semaphore(1), LEASE, measuring, 3600.0, breakers, Callbacks(bus, team)
+        )
+    )
 
 
 async def message(bus: Bus, sequence: int, number: int = 1, *, metadata: str = "") -> Delivery:

@@ -57,6 +57,7 @@ class Gated:
     name = "gated"
     notice = ""
     is_llm = True
+    provider = ""
     price = FREE
 
     def __init__(self) -> None:

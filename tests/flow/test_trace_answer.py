@@ -28,7 +28,7 @@ async def crash(muster: Muster, collector: Collector, step: str, task: dict[str,
 
 @guards(
     "services/supervisor/muster_supervisor/taking/answered.py",
-    "await acknowledge(bus, delivery, state)",
+    "await acknowledge(callbacks, delivery, state)",
     rule="I8",
     replace="delivery.lease.ack()",
     case="done",

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from muster_agent.models.port import Price
-from muster_agent.team.schema import FunctionRole, Limits, ModelRole, RetrySpec, SupervisorSpec, Team
+from muster_agent.team.schema import CallbackSpec, FunctionRole, Limits, ModelRole, RetrySpec, SupervisorSpec, Team
 from muster_bus.broker.topology import Provisioning, streams
 from muster_cli.arguments.parser import COMMANDS, EPILOG, parser
 from muster_coordinator.api.app import INDEX
@@ -41,7 +41,6 @@ FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 TOP_FOLDERS = tuple(f"{path.name}/" for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
 REFUSED: dict[str, Any] = {
     "conversation": "c",
-    "callback_url": "http://127.0.0.1",
     "replay_of": "r",
     "priority": "high",
     "budget": {"depth": 1},
@@ -188,6 +187,7 @@ def test_every_key_of_a_team_file_is_documented_with_its_default_and_no_other():
         "roles.": [ModelRole, FunctionRole],
         "limits.": [Limits],
         "retry.": [RetrySpec],
+        "callbacks.": [CallbackSpec],
         "prices.<model>.": [Price],
     }
     within = {"folder", *(prefix.partition(".")[0] for prefix in parts)}  # what has keys of its own

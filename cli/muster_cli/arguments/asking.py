@@ -20,6 +20,9 @@ def add_commands(add_parser: AddParser) -> None:
         _add_limits(command)
         command.add_argument("--answer-schema", metavar="FILE", help="a JSON Schema that the answer's output shall fit")
         command.add_argument("--approve", action="store_true", help="a person is to approve the plan first")
+        command.add_argument(
+            "--callback-url", metavar="URL", help="send the answer there; the team file names the hosts"
+        )
         command.add_argument("--team", metavar="NAME", help="default: MUSTER_TEAM, else the team that is up here")
         command.add_argument("--detach", action="store_true", help="print the request's id and do not wait")
         add_json(command)

@@ -171,7 +171,8 @@ def _show_overview(out: Console, overview: Overview) -> None:
         out.print(_conflicts_line(overview.conflicts))
     for one in overview.breakers:
         when = f"in {duration(one['next_try_in_seconds'])}" if one["next_try_in_seconds"] else "with the next task"
-        text = f"role '{one['role']}' does not answer ({one['state'].replace('_', '-')}), it is tried again {when}"
+        who = f"provider '{one['provider']}'" if one["provider"] else f"role '{one['role']}'"
+        text = f"{who} does not answer ({one['state'].replace('_', '-')}), it is tried again {when}"
         out.print(text, style="yellow", soft_wrap=True)
 
 

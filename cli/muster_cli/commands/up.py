@@ -127,7 +127,7 @@ async def _make_services(settings: Settings, up: Up, http_port: int) -> ServiceG
     try:
         await provision_team(buses[0], up.team)
         services = [
-            make_supervisor(buses[0], up.team, settings.model_env, log.debug),
+            make_supervisor(buses[0], up.team, settings, log.debug),
             Coordinator(buses[1], settings.http_host, http_port),
         ]
         return ServiceGroup(services, up.worker)

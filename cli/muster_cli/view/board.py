@@ -11,6 +11,7 @@ from muster_protocol.counted import counted
 from muster_protocol.fold import Entry, RequestState, TaskPhase, apply
 from muster_protocol.messages import (
     Answer,
+    CalledBack,
     ConflictFound,
     Decision,
     Dispatched,
@@ -114,8 +115,8 @@ class Board:
             case ToolUsed():
                 how = f"used {event.tool}" if event.error is None else f"{event.tool} failed: {event.error}"
                 return self._progress(event.task_id, how, now)
-            case Refused():
-                return None  # a conflict tells of it, if it is one
+            case Refused() | CalledBack():
+                return None  # a conflict tells of the first, if it is one; the second comes after the answer
             case _:
                 assert_never(event)
 

@@ -30,6 +30,7 @@ class Meter:
     limit: Limit = Limit()
     usage: Usage = NOTHING
     tool_calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    asking: str = ""  # the provider whose reply is waited for, or that gave none
     began: float = field(default_factory=time.monotonic)  # the calls are placed from here on
 
 

@@ -66,7 +66,10 @@ async def work(
     ask = Ask(brief, tools=tuple(tool.spec for tool in tools.values()), max_tokens=bounds.max_tokens)
     for turn in range(1, bounds.max_turns + 1):
         ask = replace(ask, is_last=turn == bounds.max_turns, left=bounds.left(turn, meter))
-        reply = await ask_with_retry(model, within_budget(ask, model, meter.usage, meter.limit))
+        limited = within_budget(ask, model, meter.usage, meter.limit)
+        meter.asking = model.provider
+        reply = await ask_with_retry(model, limited)
+        meter.asking = ""
         meter.usage += reply.usage
         if not require_complete(reply).tool_calls:
             return reply.text

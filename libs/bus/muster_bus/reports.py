@@ -6,6 +6,7 @@ status, by whoever follows it. So before something older is reported, `errors` i
 
 import asyncio
 import logging
+import re
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,6 +31,9 @@ RECENT_SECONDS = 60.0  # half the broker's window: what came later than that ago
 REPORT_SECONDS = 2.0  # what a full ERRORS may hold up whoever reports …
 MAX_LATE = 10_000  # … and how many reports wait in the background until there is room
 MAX_REPORTED = 50_000  # ids: about five megabytes
+
+
+_CALLBACK_URL = re.compile(r'("callback_url"\s*:\s*")[^"]*')  # it may hold a token
 
 
 class ReportedIds:
@@ -137,4 +141,4 @@ def _report(reason: str, message: Stored, request_id: str | None) -> ErrorReport
 def _excerpt(body: bytes) -> str:
     """How a body begins; secrets are looked for in all of it, so that none is cut in two."""
     looked_at = body if KNOWN.is_in(body) else body[:EXCERPT]
-    return KNOWN(looked_at.decode(errors="replace"))[:EXCERPT]
+    return _CALLBACK_URL.sub(r"\1…", KNOWN(looked_at.decode(errors="replace")))[:EXCERPT]

@@ -60,6 +60,7 @@ class RequestFields(TypedDict, total=False):
     pause_for_people: bool | None
     num_tasks: int | None
     answer_schema: dict[str, Any] | None
+    callback_url: str | None
     metadata: dict[str, Any] | None
 
 

@@ -11,6 +11,7 @@ from muster_protocol.counted import counted
 from muster_protocol.messages import (
     Answer,
     AnswerStatus,
+    CalledBack,
     ConflictFound,
     Decision,
     Dispatched,
@@ -165,7 +166,22 @@ def _reserved(body: Reserved) -> str:
     return f"{body.purpose}: at most {' and '.join([*tokens, *usd])}"
 
 
+def _call_text(body: CalledBack) -> str:
+    """What came of a callback: `delivered to example.org in 2 tries`."""
+    to, why = f" to {body.host}" if body.host else "", f": {body.reason}" if body.reason else ""
+    tries = counted(body.tries, "try")
+    match body.outcome:
+        case "delivered":
+            return f"✓ callback delivered{to} in {tries}"
+        case "waits":
+            return f"… callback{to} waits, tried again in {body.next_try_seconds:.0f} s{why}"
+        case "given_up":
+            return f"✗ callback{to} given up after {tries}{why}"
+
+
 def _event(time: float, sender: str, body: Event) -> LogLine:
+    if isinstance(body, CalledBack):
+        return LogLine(time, sender, body.kind, _call_text(body), status=body.outcome)
     where = _name(body.task_id, body.attempt)
     worker = sender.partition("/")[2].partition("/")[0] if sender.startswith("worker/") else ""
     status = error_class = ""

@@ -1,6 +1,6 @@
 """A number with its noun, as people read it: `1 task`, `2,400 tasks`, `3 retries`."""
 
-_PLURALS = {"retry": "retries", "result not counted": "results not counted"}
+_PLURALS = {"retry": "retries", "try": "tries", "result not counted": "results not counted"}
 
 
 def counted(number: int, noun: str) -> str:

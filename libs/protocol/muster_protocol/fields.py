@@ -49,7 +49,6 @@ def check_supported(request: Request) -> None:
     """Raise at a field that this version does not act upon: saying so beats ignoring it."""
     asked = {
         "conversation": request.conversation is not None,
-        "callback_url": request.callback_url is not None,
         "replay_of": request.replay_of is not None,
         "priority": request.priority != "normal",
         "budget.depth": request.budget.depth is not None,

@@ -21,6 +21,7 @@ ALL_REQUESTS = "requests.*"
 ALL_TASKS = "tasks.*"
 ALL_RESULTS = "results.*"
 ALL_LIVE = "live.results.*"
+ALL_CALLBACKS = "callbacks.*"
 ALL_EVENTS = "events.*"
 ALL_CONTROL = "control.*"
 
@@ -29,6 +30,7 @@ STREAMS = {  # by the first token of the subjects that they store
     "tasks": "TASKS",
     "results": "RESULTS",
     "events": "EVENTS",
+    "callbacks": "CALLBACKS",
     "control": "CONTROL",
     "errors": "ERRORS",
 }
@@ -38,6 +40,7 @@ TEMPLATES = {  # what stands for the changing token of a subject, in traces
     "tasks": "tasks.{tag}",
     "results": "results.{request_id}",
     "events": "events.{request_id}",
+    "callbacks": "callbacks.{team}",
     "control": "control.{request_id}",
     "errors": "errors",
 }
@@ -49,6 +52,10 @@ def requests(team: str) -> str:
 
 def tasks(tag: str) -> str:
     return f"tasks.{tag}"
+
+
+def callbacks(team: str) -> str:
+    return f"callbacks.{team}"
 
 
 def results(request_id: str) -> str:

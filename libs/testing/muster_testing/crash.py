@@ -1,9 +1,9 @@
 """`python -m muster_testing.crash STEP COMMAND …`: a `muster` command that ends as a crash would, at one exact step.
 
-A step is `before:KIND` or `after:KIND` of a log entry that the service writes, of an `abort` or of the event of a
-`conflict`; `before:stops` or `after:stops` of the record of a conflict that says who is to stop; `before:ack` of a
-message, or `before:read` of a request. `stop@before:KIND` pauses the service there in place of a crash, until somebody
-sends SIGCONT, and `term@before:KIND` asks it to stop: both once, and it goes on from there.
+A step is `before:KIND` or `after:KIND` of a log entry that the service writes, of an `abort`, of a `callback`, or of
+the event of a `conflict` or of a `called_back`; `before:stops` or `after:stops` of the record of a conflict that says
+who is to stop; `before:ack` of a message, or `before:read` of a request. `stop@before:KIND` pauses the service there in
+place of a crash, until somebody sends SIGCONT, and `term@before:KIND` asks it to stop: both once, and it goes on.
 """
 
 import os
@@ -17,7 +17,7 @@ from muster_bus.connection import Bus
 from muster_bus.lease import Lease
 from muster_bus.log import RequestLog
 from muster_cli.main import run
-from muster_protocol.messages import Abort, ConflictFound, Message, Request
+from muster_protocol.messages import Abort, Callback, CalledBack, ConflictFound, Message, Request
 
 KILLED = 137  # what a shell reports of a process that was killed with SIGKILL
 SIGNALS = {"stop": signal.SIGSTOP, "term": signal.SIGTERM}
@@ -35,7 +35,7 @@ def die_at(step: str) -> None:
             _strike_before(Request, "read", strike)
         case "stops":
             _strike_around(Bucket, "compare_and_set", when, _says_who_stops, strike)
-        case Abort.kind | ConflictFound.kind:
+        case Abort.kind | ConflictFound.kind | Callback.kind | CalledBack.kind:
             _strike_around(Bus, "store", when, _is_of(what), strike)
         case _:
             _strike_around(RequestLog, "append", when, _is_of(what), strike)

@@ -6,7 +6,7 @@ What a supervisor needs is imported when it runs: the command line reads the arg
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from muster_bus.process.arguments import add_name, add_team_file
@@ -41,22 +41,23 @@ async def serve(given: Namespace, settings: "Settings") -> int:
     show = logging.getLogger("muster.service").info
 
     def make(bus: "Bus") -> "Supervisor":
-        return make_supervisor(bus, team, settings.model_env, show)
+        return make_supervisor(bus, team, settings, show)
 
     return await run_service("supervisor", given.name, settings, make)
 
 
-def make_supervisor(
-    bus: "Bus", team: "Team", model_env: Mapping[str, str], show: Callable[[str], object]
-) -> "Supervisor":
+def make_supervisor(bus: "Bus", team: "Team", settings: "Settings", show: Callable[[str], object]) -> "Supervisor":
     """A supervisor with the team's model; `show` gets what a person should know about that model."""
-    from muster_agent.models.choose import choose_model
-    from muster_supervisor.supervisor import Supervisor
+    from functools import partial
 
-    model = choose_model(team.supervisor.model, model_env, team.prices, team.supervisor.offline_seconds)
+    from muster_agent.models.choose import choose_model, provider_of
+    from muster_supervisor.supervisor import FromEnvironment, Supervisor
+
+    model = choose_model(team.supervisor.model, settings.model_env, team.prices, team.supervisor.offline_seconds)
     if model.notice:
         show(model.notice)
-    return Supervisor(bus, team, model)
+    known = FromEnvironment(settings.callback_secret, partial(provider_of, env=settings.model_env))
+    return Supervisor(bus, team, model, known)
 
 
 def main() -> int:

@@ -104,7 +104,7 @@ class Intake:
                 return self.runs.get(request_id)
             request = (await opened(self._resources.bus, delivery, REQUESTS, request_id, self._check_deadline)).body
         except Invalid as reason:
-            left = await refuse_unread(self._resources.bus, delivery, reason)
+            left = await refuse_unread(self._resources.callbacks, delivery, reason)
             return None if left is None else await self._dispose(*left, delivery)
         if self._is_held(request_id, delivery):
             return None  # another copy started a run while the body was fetched
@@ -178,7 +178,7 @@ class Intake:
         request_id = state.request_id
         match found:
             case Disposition.ANSWERED:
-                await acknowledge_again(self._resources.bus, delivery, state)
+                await acknowledge_again(self._resources.callbacks, delivery, state)
             case Disposition.KEPT:
                 self._keep(request_id, delivery)
             case Disposition.STALE:

@@ -20,6 +20,7 @@ from muster_protocol.errors import MusterError
 from muster_protocol.fold import Entry, RequestState
 from muster_protocol.messages import Answer, LogBody, PlanRecorded, Request, Result, Taken, Usage
 from muster_protocol.sender import Origin
+from muster_supervisor.calling.callbacks import Callbacks
 from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
 from muster_supervisor.choosing.unserved import tags_in
@@ -60,6 +61,7 @@ class Resources:
     measuring: Measuring
     longest_deadline: float  # with what waiting for people may add: half the age of the logs
     breakers: Breakers
+    callbacks: Callbacks
     windows: Windows = field(default_factory=Windows)
 
 
@@ -236,7 +238,8 @@ class Owner:
         self._measured_up_to = entry.sequence
         if entry.sequence > self.term and self.state.is_counted(result):
             self.resources.measuring.observe(result, entry.time)
-            self.resources.breakers.observe(result, entry.time, by_owner=h.is_owner(entry.sender))
+            model = model_of(self.state, result)
+            self.resources.breakers.observe(result, entry.time, by_owner=h.is_owner(entry.sender), model=model)
 
     def _taken(self, *, handed_back: bool = False) -> Taken:
         return Taken(
@@ -251,3 +254,9 @@ class Owner:
             asked="" if self.request is None else KNOWN(self.request.asked[:LOOKED_AT])[:MAX_ASKED],
             asked_by=h.sender_of(self.delivery.headers),
         )
+
+
+def model_of(state: RequestState, result: Result) -> str | None:
+    """The model that an attempt was to use in place of its role's own."""
+    task = state.tasks[result.task_id]
+    return task.attempts[result.attempt - 1].model or task.spec.model

@@ -150,7 +150,7 @@ class Run:
                 await self._steps.carry_out(steps)
             else:
                 await self._wait()
-        await acknowledge(owner.bus, owner.delivery, owner.state)
+        await acknowledge(owner.resources.callbacks, owner.delivery, owner.state)
 
     async def _begin(self) -> bool:
         """Take the request: a new one in one write, any other after reading its log. False: it is not ours."""
@@ -165,7 +165,7 @@ class Run:
             await report_reuse(owner.bus, owner.state, owner.delivery)
         match found:
             case Disposition.ANSWERED if await owner.is_answered():
-                await acknowledge_again(owner.bus, owner.delivery, owner.state)
+                await acknowledge_again(owner.resources.callbacks, owner.delivery, owner.state)
             case Disposition.KEPT:
                 self.is_duplicate = True
             case Disposition.STALE | Disposition.ANSWERED:

@@ -7,11 +7,15 @@ rules, which cost nothing, are not reserved.
 """
 
 import asyncio
+import math
+from typing import Literal
 
 from muster_agent.budget import Limit, Meter, estimated_tokens, within_budget
+from muster_agent.errors import ModelAway
 from muster_agent.models.port import Ask, Model, Price, Reply
 from muster_protocol.fold import Left, left_of
 from muster_protocol.messages import Budget, Reserved, Usage
+from muster_protocol.workers.breaker import BreakerEvent
 from muster_supervisor.owner import Owner
 
 
@@ -37,6 +41,10 @@ class Paying:
         return self._model.is_llm
 
     @property
+    def provider(self) -> str:
+        return self._model.provider
+
+    @property
     def price(self) -> Price | None:
         return self._model.price
 
@@ -46,16 +54,37 @@ class Paying:
         return self._meter.usage
 
     async def ask(self, ask: Ask) -> Reply:
+        self._check_provider()
         if self._model.is_llm and self._is_limited():
             ask = within_budget(ask, self._model, self.usage, await self._reserve(ask))
         try:
             reply = await self._model.ask(ask)
+        except ModelAway:
+            self._tell_breaker("failed")
+            raise
         except asyncio.CancelledError:
             if self._model.is_llm and self._is_limited():
                 self._meter.usage += self._most(ask)  # the provider goes on writing what nobody waits for
             raise
         self._meter.usage += reply.usage
+        self._tell_breaker("answered")
         return reply
+
+    def _check_provider(self) -> None:
+        """Raise, without a call, while the provider does not answer; when its time has come this call is the probe."""
+        breakers, now = self._owner.resources.breakers, self._owner.now()
+        breaker = breakers.of_provider(self.provider)
+        if breaker.is_closed:
+            return
+        if (wait := breaker.free_at - now) > 0:
+            reason = f"provider '{self.provider}' does not answer, the next try is in {wait:.0f} s"
+            raise ModelAway(reason, retry_after_seconds=math.inf)  # whoever asks does not wait, but says so at once
+        self._tell_breaker("probed")
+
+    def _tell_breaker(self, what: Literal["failed", "answered", "probed"]) -> None:
+        if self.provider:
+            event = BreakerEvent(what, self._owner.now())
+            self._owner.resources.breakers.observe_provider(self.provider, event)
 
     def _is_limited(self) -> bool:
         budget = self._budget()

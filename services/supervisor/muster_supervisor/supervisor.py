@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 
 from muster_agent.models.port import Model
@@ -14,8 +16,11 @@ from muster_bus.connection import Bus
 from muster_bus.pull import Pull
 from muster_protocol import subjects
 from muster_protocol.fold import RequestState
+from muster_supervisor.calling.callbacks import NO_SECRET, Callbacks
+from muster_supervisor.calling.deliver import Deliveries
 from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
+from muster_supervisor.choosing.providers import Providers, nobody
 from muster_supervisor.choosing.window import Windows
 from muster_supervisor.intake import Intake
 from muster_supervisor.leftovers import Leftovers
@@ -30,10 +35,21 @@ STARTING = 64  # requests that are being taken at once; one that waits for its t
 MODEL_SLOTS = 16  # plans, refinements and answers that wait for the model at once
 
 
+@dataclass(frozen=True, slots=True)
+class FromEnvironment:
+    """What a supervisor knows beside its team file."""
+
+    callback_secret: str = field(default="", repr=False)  # empty: nobody is called back
+    provider_of: Callable[[str], str] = nobody  # whose service a model of this name asks
+
+
+NOTHING_KNOWN = FromEnvironment()
+
+
 class Supervisor:
     """Supervises the requests of one team."""
 
-    def __init__(self, bus: Bus, team: Team, model: Model) -> None:
+    def __init__(self, bus: Bus, team: Team, model: Model, known: FromEnvironment = NOTHING_KNOWN) -> None:
         self.bus = bus
         self._team = team
         self._model = model
@@ -42,7 +58,9 @@ class Supervisor:
         self._sweeping: asyncio.Task[None] | None = None
         self._watch: WorkerWatch | None = None
         self._measuring: Measuring | None = None
-        self._breakers = Breakers(bus, team)
+        self._breakers = Breakers(bus, team, Providers(team, known.provider_of))
+        self._callbacks = Callbacks(bus, team, known.callback_secret)
+        self._deliveries = Deliveries(self._callbacks) if team.callbacks and known.callback_secret else None
 
     @property
     def last_turn_at(self) -> float:
@@ -59,7 +77,16 @@ class Supervisor:
         slots = asyncio.Semaphore(MODEL_SLOTS)
         windows = Windows(measuring.seconds_of)
         resources = Resources(
-            self.bus, self._team, self._model, slots, lease_seconds, measuring, longest, self._breakers, windows
+            self.bus,
+            self._team,
+            self._model,
+            slots,
+            lease_seconds,
+            measuring,
+            longest,
+            self._breakers,
+            self._callbacks,
+            windows,
         )
         intake = self._intake = Intake(resources)
         await self.bus.watch(subjects.ALL_CONTROL, intake.on_control)
@@ -74,6 +101,10 @@ class Supervisor:
         self._watch.start()
         measuring.start(lambda: bool(intake.runs))
         self._breakers.start(lambda: bool(intake.runs), partial(_wake, intake))
+        if self._deliveries is not None:
+            await self._deliveries.start()
+        elif self._team.callbacks is not None:
+            log.warning("no callbacks: a request with callback_url is refused: %s", NO_SECRET)
         log.info("ready: team %s, model %s", team, self._model.name)
 
     async def stop(self, grace_seconds: float) -> None:
@@ -83,6 +114,7 @@ class Supervisor:
         if self._watch is not None:
             self._watch.stop()
         runs = self._intake.runs
+        delivering = supervised(self._stop_calling(grace_seconds / 2), "the callbacks")
         if self._sweeping is not None:
             self._sweeping.cancel()
         starting = await self._pull.close()
@@ -99,8 +131,13 @@ class Supervisor:
         if self._measuring is not None:
             await self._measuring.stop()
         self._breakers.stop()
+        await asyncio.wait([delivering])
         await self.bus.flush()
         self._pull.stop()
+
+    async def _stop_calling(self, grace_seconds: float) -> None:
+        if self._deliveries is not None:
+            await self._deliveries.stop(grace_seconds)
 
 
 def _states(intake: Intake) -> list[RequestState]:

@@ -85,6 +85,8 @@ class Executor:
             error = failure("timeout", late) if is_late else failure_of(raised)
         if error is None:
             return Outcome(ResultStatus.DONE, runner.name, output, None, meter.usage, tuple(meter.tool_calls))
+        if meter.asking:
+            error = error.model_copy(update={"provider": meter.asking})
         return Outcome(ResultStatus.FAILED, runner.name, None, error, meter.usage, tuple(meter.tool_calls))
 
     def _runner(self, role: Role) -> Runner:

@@ -96,7 +96,7 @@ CASES = [
     (
         "misspelt roles",
         "team: t\nrolez: []",
-        ":2: rolez: unknown key 'rolez'; did you mean 'roles'? known: corpus, ",
+        ":2: rolez: unknown key 'rolez'; did you mean 'roles'? known: callbacks, corpus, ",
     ),
     (
         "misspelt limit",

@@ -28,6 +28,8 @@ VALUES = {
     "MUSTER_HTTP_PORT": "8090",
     "MUSTER_HEALTH_PORT": "8091",
     "MUSTER_GRACE_SECONDS": "7.5",
+    "MUSTER_CALLBACK_SECRET": "sixteen letters!",
+    "MUSTER_CALLBACK_SECRET_FILE": str(ROOT / "LICENSE"),
 }
 
 
@@ -76,6 +78,12 @@ def test_the_log_has_a_format_and_a_level(text: str, expected: LogSettings):
         ("MUSTER_GRACE_SECONDS", "-1", "'-1' is not a number of seconds"),
         ("MUSTER_GRACE_SECONDS", "inf", "'inf' is not a number of seconds"),
         ("MUSTER_GRACE_SECONDS", "soon", "'soon' is not a number of seconds"),
+        (
+            "MUSTER_CALLBACK_SECRET",
+            "short",
+            "has fewer than 16 characters; `openssl rand -hex 32` makes a good one",
+        ),
+        ("MUSTER_CALLBACK_SECRET_FILE", "/nowhere", "cannot be read: FileNotFoundError"),
     ],
 )
 def test_a_wrong_value_is_an_error_that_names_the_variable(name: str, text: str, complaint: str):
@@ -86,7 +94,10 @@ def test_a_wrong_value_is_an_error_that_names_the_variable(name: str, text: str,
 
 
 def test_neither_the_text_of_the_settings_nor_of_their_parts_shows_a_secret():
-    settings = read_settings({"ANTHROPIC_API_KEY": "sk-secret", "OTEL_EXPORTER_OTLP_HEADERS": "authorization=secret"})
+    given = {"MUSTER_CALLBACK_SECRET": "a secret of ours"}
+    settings = read_settings(
+        {**given, "ANTHROPIC_API_KEY": "sk-secret", "OTEL_EXPORTER_OTLP_HEADERS": "authorization=secret"}
+    )
 
     assert settings.model_env["ANTHROPIC_API_KEY"] == "sk-secret"
     assert "secret" not in f"{settings!r} {settings!s}"

@@ -4,9 +4,9 @@ from muster_client.timeline import Step, StepStatus, StoredEvent, Timeline, What
 from muster_protocol.messages import (
     Answer,
     AnswerStatus,
+    AttemptEvent,
     ConflictFound,
     Decision,
-    Event,
     HandedBack,
     Progress,
     Started,
@@ -35,7 +35,7 @@ def made(log: LogBuilder, *events: StoredEvent) -> Timeline:
     return timeline(REQUEST, log.entries, events, now=NOW)
 
 
-def at(time: float, body: Event, worker: str = "w1") -> StoredEvent:
+def at(time: float, body: AttemptEvent, worker: str = "w1") -> StoredEvent:
     return StoredEvent(START + time, f"worker/{worker}/work", body)
 
 

@@ -66,8 +66,9 @@ def test_both_provision_and_kubernetes_says_for_how_many_brokers_and_waits_for_t
 def test_both_set_the_same_variables(name: str):
     in_kubernetes = {*settings("base"), *settings("components/jaeger"), *workload(name).env}
     key = {"ANTHROPIC_API_KEY"} if name in MODEL_USERS else set[str]()  # a Secret's file in components/claude
+    secret = {"MUSTER_CALLBACK_SECRET"} if name == "supervisor" else set[str]()  # there a Secret of whoever calls back
 
-    assert set(service(name)["environment"]) | {REPLICAS} == in_kubernetes | key
+    assert set(service(name)["environment"]) | {REPLICAS} == in_kubernetes | key | secret
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,18 @@ def choose_model(
             return _claude(name, key, env, prices or {})
 
 
+def provider_of(name: str, env: Mapping[str, str]) -> str:
+    """Whose service the model of this name asks; empty: nobody's."""
+    if name.startswith("claude-") or (name == "auto" and api_key(env)):
+        return provider_at(env.get("ANTHROPIC_BASE_URL") or None)
+    return ""
+
+
+def provider_at(base_url: str | None) -> str:
+    """The name of a provider: what is behind an address of one's own may be away when Anthropic is not."""
+    return "anthropic" if base_url is None else "anthropic-base-url"
+
+
 def check_model_name(name: str) -> str:
     """The name if `choose_model` knows what it stands for."""
     if name not in ("auto", "offline") and not name.startswith("claude-"):

@@ -9,6 +9,7 @@ from anthropic.types import Message
 from pydantic import BaseModel
 
 from muster_agent.errors import KeyRefused, ModelAway, RateLimited
+from muster_agent.models.choose import provider_at
 from muster_agent.models.port import Ask, JudgeBrief, PlanBrief, Price, RefineBrief, Reply, Stop, ToolCall, Turn
 from muster_agent.models.prompts import prompt
 from muster_agent.models.prompts.boundary import Boundary
@@ -35,6 +36,7 @@ class Claude:
         self.name = name
         self.notice = ""
         self.is_llm = True
+        self.provider = provider_at(base_url)
         self.price = price or LIST_PRICES.get(name)
         self._client = AsyncAnthropic(
             api_key=key,

@@ -206,7 +206,10 @@ def as_text(output: Output) -> str:
 
 
 class Model(Protocol):
-    """A model. `notice` is what a person should be told about it; `price` is None when it is unknown."""
+    """A model. `notice` is what a person should be told about it; `price` is None when it is unknown,
+
+    `provider` is whose service it asks, empty if it asks nobody's.
+    """
 
     @property
     def name(self) -> str: ...
@@ -214,6 +217,8 @@ class Model(Protocol):
     def notice(self) -> str: ...
     @property
     def is_llm(self) -> bool: ...
+    @property
+    def provider(self) -> str: ...
     @property
     def price(self) -> Price | None: ...
 

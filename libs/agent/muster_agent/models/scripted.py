@@ -14,6 +14,7 @@ class Scripted:
         self.name = "scripted"
         self.notice = ""
         self.is_llm = True
+        self.provider = ""
         self.price = price
         self.asked: list[Ask] = []
         self._script = script if callable(script) else None

@@ -1,5 +1,6 @@
 """The values of a team file: the team, its roles, what they may use and what limits hold."""
 
+import ipaddress
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Annotated, Any, Literal, Self, cast, get_args
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -19,6 +21,7 @@ from pydantic import Tag as Case
 
 from muster_agent.models.choose import check_model_name
 from muster_agent.models.port import MAX_TOKENS, MAX_TURNS, Price
+from muster_protocol.calling.addresses import Network, host_pattern
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
 from muster_protocol.messages.people import PERSON_SECONDS
@@ -42,6 +45,15 @@ def _check_tool_name(tool: str) -> str:
     return tool
 
 
+def _network(text: object) -> Network:
+    try:
+        return ipaddress.ip_network(str(text))
+    except ValueError as error:
+        raise ValueError(f"{error}; a network is written such as 127.0.0.1/32") from None
+
+
+HostPattern = Annotated[str, AfterValidator(host_pattern)]
+NetworkText = Annotated[Network, BeforeValidator(_network)]
 ModelName = Annotated[str, AfterValidator(check_model_name)]
 ToolName = Annotated[str, AfterValidator(_check_tool_name)]
 
@@ -77,6 +89,15 @@ class Limits(Strict):
     task_tokens: int | None = Field(default=None, ge=1)
     request_lease_seconds: float = Field(default=10, ge=1, le=300)  # applied by provisioning, as is the next
     task_lease_seconds: float = Field(default=30, ge=1, le=3600)
+
+
+class CallbackSpec(Strict):
+    """Who may be called back with an answer."""
+
+    hosts: tuple[HostPattern, ...] = Field(min_length=1)
+    http: bool = False  # without TLS, for development
+    private: tuple[NetworkText, ...] = ()  # networks that may be called besides the public ones
+    give_up_after_seconds: float = Field(default=86_400, gt=0, le=259_200)  # the log with the answer lives four days
 
 
 class SupervisorSpec(Strict):
@@ -153,6 +174,7 @@ class Team(Strict):
     tables: Path | None = None
     limits: Limits = Limits()
     retry: RetrySpec = RetrySpec()
+    callbacks: CallbackSpec | None = None  # absent: nobody is called back
     prices: dict[str, Price] = {}
     folder: Path = Path()
 

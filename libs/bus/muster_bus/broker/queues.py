@@ -30,8 +30,8 @@ LOOK_AGAIN_SECONDS = 0.25
 SAY_SECONDS = 30.0  # between two lines about what a service waits for
 NO_PEERS = 10005  # for a copy: some of the brokers are still to come
 LOOK_UP_SECONDS = 3.0
-REQUESTS, TASKS = STREAMS["requests"], STREAMS["tasks"]
-PREFIXES = {REQUESTS: "s_", TASKS: "w_"}  # of a queue's consumers: the team or the tag follows
+REQUESTS, TASKS, CALLBACKS = STREAMS["requests"], STREAMS["tasks"], STREAMS["callbacks"]
+PREFIXES = {REQUESTS: "s_", TASKS: "w_", CALLBACKS: "c_"}  # of a queue's consumers: the team or the tag follows
 
 
 T = TypeVar("T")
@@ -50,6 +50,10 @@ class Queue(NamedTuple):
 
 def request_queue(team: str) -> Queue:
     return Queue(REQUESTS, (f"{PREFIXES[REQUESTS]}{team}",))
+
+
+def callback_queue(team: str) -> Queue:
+    return Queue(CALLBACKS, (f"{PREFIXES[CALLBACKS]}{team}",))
 
 
 def task_queue(tags: Iterable[str]) -> Queue:

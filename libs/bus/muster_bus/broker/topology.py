@@ -20,10 +20,12 @@ from nats.js.errors import APIError, BadRequestError, NotFoundError, ServiceUnav
 from muster_bus.bodies import BUCKET as BODIES
 from muster_bus.broker.compare import BUCKETS, BY_HAND, Change, called, changes, listed, refuse_difference
 from muster_bus.broker.queues import (
+    CALLBACKS,
     REQUESTS,
     SAY_SECONDS,
     TASKS,
     Queue,
+    callback_queue,
     named_errors,
     names_with_consumer,
     request_queue,
@@ -41,6 +43,8 @@ BREAKERS_AGE = 3600.0  # what did not answer an hour ago is tried like any other
 UPDATES = 20  # of one stream in a row; ten who provision at once need three
 NAME_IN_USE = 10058  # by a stream that is configured in another way
 MAX_ACK_PENDING = 20_000  # the default of 1,000 silently stalls a fleet
+UNLIMITED = -1  # callbacks that wait for a receiver that is away must not hold up those of others
+SUBJECT_OF = {REQUESTS: subjects.requests, TASKS: subjects.tasks, CALLBACKS: subjects.callbacks}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ def streams(provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str
     shares = [  # a stream, and by what its size is divided
         (config("REQUESTS", subjects=[subjects.requests(team) for team in teams], retention=queue), 1),
         (config("TASKS", subjects=[subjects.tasks(tag) for tag in tags], retention=queue), 1),
+        (config(CALLBACKS, subjects=[subjects.callbacks(team) for team in teams], retention=queue), 16),
         (config("RESULTS", subjects=[subjects.ALL_RESULTS], max_age=results_age, republish=repeated), 1),
         (config("EVENTS", subjects=[subjects.ALL_EVENTS], max_age=results_age), 4),
         (config("CONTROL", subjects=[subjects.ALL_CONTROL], max_age=results_age), 16),
@@ -130,6 +135,7 @@ async def _provision(bus: Bus, provisioning: Provisioning, teams: list[str], tag
         await _make_stream(js, stream)
     for team in teams:
         await _make_consumer(js, request_queue(team), subjects.requests(team), provisioning.lease_seconds)
+        await _make_consumer(js, callback_queue(team), subjects.callbacks(team), provisioning.lease_seconds)
     for tag in tags:
         await _make_consumer(js, task_queue([tag]), subjects.tasks(tag), provisioning.ack_wait_seconds)
     for stream in wanted:
@@ -183,7 +189,7 @@ async def _change_stream(bus: Bus, wanted: api.StreamConfig) -> None:
 
 async def _subjects_with_consumer(bus: Bus, stream: str) -> list[str]:
     """The subjects of all teams or tags that anybody has provisioned."""
-    subject_of = {REQUESTS: subjects.requests, TASKS: subjects.tasks}.get(stream)
+    subject_of = SUBJECT_OF.get(stream)
     return [subject_of(name) for name in await names_with_consumer(bus, stream)] if subject_of else []
 
 
@@ -209,7 +215,7 @@ async def _make_consumer(js: JetStreamContext, queue: Queue, subject: str, ack_w
             ack_policy=api.AckPolicy.EXPLICIT,
             ack_wait=ack_wait,
             max_deliver=-1,
-            max_ack_pending=MAX_ACK_PENDING,
+            max_ack_pending=UNLIMITED if stream == CALLBACKS else MAX_ACK_PENDING,
         )
         await js.add_consumer(stream, config)
         return

@@ -21,6 +21,7 @@ DEFAULT_HTTP_HOST = "127.0.0.1"
 DEFAULT_HTTP_PORT = 8080
 DEFAULT_GRACE_SECONDS = 20.0
 _SECRET = re.compile(r"\w*(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?|CREDS|SEED)(_FILE)?", re.IGNORECASE)
+MIN_CALLBACK_SECRET = 16  # characters: a shorter one can be guessed from one callback
 LOG_WORDS = ("text", "json", "debug", "quiet")
 _SECRET_FILES = frozenset({"MUSTER_NATS_CREDS", "MUSTER_NATS_NKEY"})  # files, though their names do not say so
 _PASSWORD = re.compile(r"://(?:[^/@:\s]*:)?([^/@\s]+)@")  # or a token, which stands alone
@@ -66,6 +67,7 @@ class Settings:
     trace: TraceSettings = TraceSettings()
     # The variables of a library under their own names; a key may be among them.
     model_env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    callback_secret: str = field(default="", repr=False)  # signs callbacks; empty: none are sent
     secrets: tuple[Secret, ...] = field(default=(), repr=False)  # what nothing that leaves the process may show
 
     @property
@@ -96,6 +98,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         jaeger_url=env.get("MUSTER_JAEGER_URL") or None,
         trace=_trace(env),
         model_env=_beginning_with("ANTHROPIC_", env),
+        callback_secret=_callback_secret(env),
         secrets=_secrets(env),
     )
 
@@ -155,6 +158,21 @@ def _in_file(path: Path) -> list[str]:
         return []  # whoever needs it says so
     lines = [line.strip() for line in text.splitlines()]
     return [text, *(line for line in lines if " " not in line and not line.startswith(("-", "*")))]
+
+
+def _callback_secret(env: Mapping[str, str]) -> str:
+    name = "MUSTER_CALLBACK_SECRET" if env.get("MUSTER_CALLBACK_SECRET") else "MUSTER_CALLBACK_SECRET_FILE"
+    text = env.get(name) or ""
+    if text and name.endswith("_FILE"):
+        try:
+            text = Path(text).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise Invalid(f"cannot be read: {type(error).__name__}", name) from None
+    secret = text.strip()
+    if secret and len(secret) < MIN_CALLBACK_SECRET:
+        text = f"has fewer than {MIN_CALLBACK_SECRET} characters; `openssl rand -hex 32` makes a good one"
+        raise Invalid(text, name)
+    return secret
 
 
 def _log(text: str) -> LogSettings:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, assert_never
 
 from muster_protocol.conflict import Conflict
-from muster_protocol.messages import ConflictFound, Event, HandedBack, Progress, Refused, Started, ToolUsed
+from muster_protocol.messages import AttemptEvent, ConflictFound, HandedBack, Progress, Refused, Started, ToolUsed
 
 Delivery = tuple[str, int, int]  # a worker, the number of the delivery that it took, and the message in TASKS
 
@@ -15,7 +15,7 @@ class StoredEvent(NamedTuple):
 
     time: float
     sender: str
-    body: Event
+    body: AttemptEvent
 
 
 @dataclass(slots=True)

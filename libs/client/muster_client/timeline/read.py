@@ -15,7 +15,7 @@ from muster_client.timeline.steps import Timeline
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import Entry
-from muster_protocol.messages import EVENT_KINDS, LOG_KINDS, Answer, Taken
+from muster_protocol.messages import EVENT_KINDS, LOG_KINDS, Answer, CalledBack, Taken
 
 
 async def read_timeline(bus: Bus, request_id: str) -> Timeline:
@@ -51,7 +51,8 @@ async def _events(bus: Bus, request_id: str) -> list[StoredEvent]:
             event = open_live(raw, EVENT_KINDS)
         except Invalid:
             continue  # the coordinator reports it
-        events.append(StoredEvent(raw.time, event.sender, event.body))
+        if not isinstance(event.body, CalledBack):  # it is about the answer, not about an attempt
+            events.append(StoredEvent(raw.time, event.sender, event.body))
     return events
 
 

@@ -2,6 +2,7 @@
 
 from muster_protocol.messages.answer import Answer, ConfidenceParts, Selected, TaskOutcome
 from muster_protocol.messages.base import MOST, Message, Output, Usage, invalid
+from muster_protocol.messages.callback import Callback, CalledBack
 from muster_protocol.messages.control import Abort, Cancel, Check, Note, Reply
 from muster_protocol.messages.errors import ErrorReport
 from muster_protocol.messages.events import ConflictFound, HandedBack, Progress, Refused, Started, ToolUsed
@@ -26,7 +27,8 @@ from muster_protocol.messages.task import Task
 from muster_protocol.status_words import AnswerStatus, ResultStatus
 
 LogBody = Taken | PlanRecorded | Question | Reserved | Dispatched | Revision | Decision | Result | Extended | Answer
-Event = Started | HandedBack | Refused | Progress | ToolUsed | ConflictFound
+AttemptEvent = Started | HandedBack | Refused | Progress | ToolUsed | ConflictFound
+Event = AttemptEvent | CalledBack
 Control = Cancel | Reply | Note | Abort | Check
 
 LOG_KINDS: dict[str, type[LogBody]] = {
@@ -45,12 +47,13 @@ LOG_KINDS: dict[str, type[LogBody]] = {
     )
 }
 EVENT_KINDS: dict[str, type[Event]] = {
-    cls.kind: cls for cls in (Started, HandedBack, Refused, Progress, ToolUsed, ConflictFound)
+    cls.kind: cls for cls in (Started, HandedBack, Refused, Progress, ToolUsed, ConflictFound, CalledBack)
 }
 CONTROL_KINDS: dict[str, type[Control]] = {cls.kind: cls for cls in (Cancel, Reply, Note, Abort, Check)}
 MESSAGES: tuple[type[Message], ...] = (
     Request,
     Task,
+    Callback,
     *LOG_KINDS.values(),
     ErrorReport,
     *EVENT_KINDS.values(),
@@ -68,7 +71,10 @@ __all__ = [
     "Abort",
     "Answer",
     "AnswerStatus",
+    "AttemptEvent",
     "Budget",
+    "Callback",
+    "CalledBack",
     "Cancel",
     "Check",
     "ConfidenceParts",

@@ -1,8 +1,8 @@
 """On `results.<request_id>`: what an attempt came to."""
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from muster_protocol import headers as h
 from muster_protocol.attempt_id import AttemptId
@@ -29,6 +29,9 @@ ErrorClass = Literal[
 ]
 
 
+ProviderName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,32}$")]
+
+
 class Failure(Frozen):
     """Why an attempt failed. `is_final` means that trying again cannot help."""
 
@@ -36,6 +39,7 @@ class Failure(Frozen):
     message: str
     stack: str | None = None
     is_final: bool = False
+    provider: ProviderName | None = None  # of the model that gave no reply; None: it was nobody's model
 
 
 class Result(LogEntry):

@@ -1,4 +1,6 @@
-"""When a role that does not answer gets no attempts, and when one is tried again: a circuit breaker. Pure.
+"""When a role, or a provider of models, that does not answer gets no attempts, and when one is tried again. Pure.
+
+That is a circuit breaker.
 
 Closed: it gets attempts. After THRESHOLD failures in a row within WINDOW_SECONDS it is open and gets none, for a pause.
 Then it is half-open: one attempt, the probe, decides. Any answer closes it; another failure opens it for a pause twice
@@ -20,6 +22,7 @@ WINDOW_SECONDS = 60.0  # in which they must lie
 PAUSE_SECONDS = 10.0  # without any attempt; doubles with each probe that fails
 MAX_PAUSE_SECONDS = 80.0
 PROBE_SECONDS = 30.0  # a probe that has said nothing for so long is not waited for
+PROVIDER = "provider:"  # how the key of a provider's breaker begins; no role is called so
 AGAINST: frozenset[ErrorClass] = frozenset({"network", "timeout", "resource"})  # retried as they are, without a model
 ANSWERED: frozenset[ErrorClass] = frozenset({"logic", "bad_output", "refusal"})  # badly, but it is there
 
@@ -31,7 +34,7 @@ class BreakerState(StrEnum):
 
 
 class BreakerEvent(NamedTuple):
-    """What was seen of a role, in broker time."""
+    """What was seen of a role or of a provider, in broker time."""
 
     what: Literal["failed", "answered", "probed"]
     at: float
@@ -73,10 +76,13 @@ class Breaker(Frozen):
             breaker = breaker._after(event)
         return breaker
 
-    def shown(self, role: str, now: float) -> dict[str, Any]:
-        """As people and programs see it."""
+    def shown(self, key: str, now: float) -> dict[str, Any]:
+        """As people and programs see it; `key` is `<team>.<role>` or `<team>.provider:<name>`."""
+        team, _, name = key.partition(".")
+        is_provider = name.startswith(PROVIDER)
         return {
-            "role": role,
+            "role": "" if is_provider else key,
+            "provider": f"{team}.{name.removeprefix(PROVIDER)}" if is_provider else "",
             "state": self.state(now).value,
             "failed_probes": max(0, self.openings - 1),
             "opened_at": self.opened_at,

@@ -16,10 +16,10 @@ def with_role(owner: Owner, reservation: Reservation) -> Reservation | None:
     if breakers.are_closed and not task.spec.roles and not task.attempts:
         return reservation
     now = owner.now()
-    held = () if breakers.are_closed else tuple(role for role in able(owner, task) if breakers.of(role).free_at > now)
+    held = () if breakers.are_closed else tuple(role for role in able(owner, task) if breakers.free_at(role) > now)
     if held and len(held) == len(able(owner, task)):
         return None
-    chosen = _chosen(owner, reservation, task, held)
+    chosen = _with_spare(owner, _chosen(owner, reservation, task, held), task)
     if not breakers.are_closed:
         _note_probe(owner, chosen.role or next(iter(able(owner, task)), None), now)
     return chosen
@@ -39,8 +39,21 @@ def able(owner: Owner, task: TaskState) -> tuple[str, ...]:
 
 
 def _note_probe(owner: Owner, role: str | None, now: float) -> None:
-    if role is not None and not owner.resources.breakers.of(role).is_closed:
+    if role is not None:
         owner.resources.breakers.probe(role, now)
+
+
+def _with_spare(owner: Owner, chosen: Reservation, task: TaskState) -> Reservation:
+    """With the role's other model, if the provider of its own does not answer and nobody asked for this model."""
+    breakers = owner.resources.breakers
+    if breakers.are_closed or chosen.model is not None or task.spec.model is not None:
+        return chosen
+    role = chosen.role or next(iter(able(owner, task)), "")
+    spare = breakers.spare_of(role, owner.now())
+    if spare is None:
+        return chosen
+    why = f"another model, since provider '{breakers.providers.of_role(role)}' does not answer"
+    return chosen.model_copy(update={"model": spare, "why": f"{chosen.why}; {why}" if chosen.why else why})
 
 
 def _chosen(owner: Owner, reservation: Reservation, task: TaskState, held: tuple[str, ...]) -> Reservation:

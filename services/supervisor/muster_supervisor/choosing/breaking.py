@@ -1,4 +1,8 @@
-"""The breakers of the team's roles: what this supervisor sees goes into them, and what the others of the team saw.
+"""The breakers of the team's roles and of their providers: what this supervisor sees, and what the others saw.
+
+A failure that names a provider counts for the provider, over all roles, and for the role: a model may be away alone.
+While the provider is known not to answer it counts for the provider only, so that the role is not left alone longer
+than its provider is; and so for a role that has another model, of another provider, to go on with.
 
 A result that says nothing new costs a look into a dictionary. What changes a breaker counts here at once, is added to
 the bucket in the background, and what others have added is read twice a second while there are requests.
@@ -14,8 +18,9 @@ from muster_bus.buckets.breakers import add_events, read_breakers
 from muster_bus.connection import Bus
 from muster_protocol.errors import MusterError
 from muster_protocol.messages import Result, ResultStatus
-from muster_protocol.workers.breaker import Breaker, BreakerEvent, event_of
+from muster_protocol.workers.breaker import PROVIDER, Breaker, BreakerEvent, event_of
 from muster_supervisor.choosing.measuring import role_of
+from muster_supervisor.choosing.providers import Providers
 
 log = logging.getLogger("muster.supervisor")
 
@@ -27,9 +32,10 @@ CLOSED = Breaker()
 class Breakers:
     """The breakers of one team."""
 
-    def __init__(self, bus: Bus, team: Team) -> None:
+    def __init__(self, bus: Bus, team: Team, providers: Providers | None = None) -> None:
         self._bus = bus
         self._team = team
+        self.providers = providers or Providers(team)
         self._stored: dict[str, Breaker] = {}
         self._unshared: dict[str, list[BreakerEvent]] = {}
         self._known: dict[str, Breaker] = {}  # both together
@@ -52,18 +58,53 @@ class Breakers:
     def of(self, role: str) -> Breaker:
         return self._known.get(role, CLOSED)
 
-    def observe(self, result: Result, at: float, *, by_owner: bool) -> None:
-        """Take what a result says that counts for its attempt."""
+    def of_provider(self, provider: str) -> Breaker:
+        return self._known.get(f"{PROVIDER}{provider}", CLOSED) if provider else CLOSED
+
+    def holder(self, role: str) -> tuple[str, Breaker]:
+        """What a role waits for the longest, as people call it: itself, or its provider if it can not do without."""
+        own, provider = self.of(role), self.providers.of_role(role)
+        theirs = CLOSED if self.providers.spare(role) is not None else self.of_provider(provider)
+        return (f"provider '{provider}'", theirs) if theirs.free_at > own.free_at else (f"role '{role}'", own)
+
+    def free_at(self, role: str) -> float:
+        """From when on a role may be given an attempt; 0: now."""
+        return self.holder(role)[1].free_at
+
+    def spare_of(self, role: str, now: float) -> str | None:
+        """The model that a role uses while the provider of its own does not answer; None: its own."""
+        is_away = self.of_provider(self.providers.of_role(role)).free_at > now
+        return self.providers.spare(role) if is_away else None
+
+    def observe(self, result: Result, at: float, *, by_owner: bool, model: str | None = None) -> None:
+        """Take what a result says that counts for its attempt; `model` is what it was to use in place of the role's."""
         if self._is_quiet and result.status is ResultStatus.DONE:
             return  # where nothing has failed, an answer says nothing new
         event = event_of(result, at, by_owner=by_owner)
         role = None if event is None else role_of(self._team, result)
-        if event is not None and role is not None:
+        if event is None or role is None:
+            return
+        asked = self.providers.of_role(role) if model is None else self.providers.of_model(model)
+        away = result.error.provider if result.error is not None and event.what == "failed" else None
+        if away is None or not (self._is_known_away(away) or self.providers.spare(role)):
             self._see(role, event)
+        if provider := away or (asked if event.what == "answered" and result.usage.model_calls else ""):
+            self.observe_provider(provider, event)
+
+    def observe_provider(self, provider: str, event: BreakerEvent) -> None:
+        """Take what a call of a model came to."""
+        self._see(f"{PROVIDER}{provider}", event)
 
     def probe(self, role: str, at: float) -> None:
-        """A role that is half-open is given an attempt; nobody gives it another meanwhile."""
-        self._see(role, BreakerEvent("probed", at))
+        """A role that is half-open, or whose provider is, is given an attempt; nobody gives it another meanwhile."""
+        if not self.of(role).is_closed:
+            self._see(role, BreakerEvent("probed", at))
+        provider = self.providers.of_role(role)
+        if self._is_known_away(provider) and self.spare_of(role, at) is None:
+            self.observe_provider(provider, BreakerEvent("probed", at))
+
+    def _is_known_away(self, provider: str) -> bool:
+        return not self.of_provider(provider).is_closed
 
     def _see(self, role: str, event: BreakerEvent) -> None:
         before = self.of(role)
@@ -82,9 +123,9 @@ class Breakers:
         self._is_quiet = self.are_closed and not any(one.failures for one in self._known.values())
         if breaker.openings > before.openings:
             seconds = breaker.half_open_at - breaker.opened_at
-            log.warning("… role    '%s' does not answer: it gets no attempt for %g s, then one", role, seconds)
+            log.warning("… %s does not answer: it gets no attempt for %g s, then one", _called(role), seconds)
         elif breaker.is_closed and not before.is_closed:
-            log.info("… role    '%s' answers again", role)
+            log.info("… %s answers again", _called(role))
         if breaker.free_at < before.free_at:
             self._on_freed()
 
@@ -122,3 +163,8 @@ class Breakers:
             text = "… roles  which of them do not answer is not shared, next try in %g s: %s"
             log.warning(text, READ_SECONDS, error)
         self._is_silent = True
+
+
+def _called(key: str) -> str:
+    """What a breaker is of, as a line of the log names it."""
+    return f"provider '{key.removeprefix(PROVIDER)}'" if key.startswith(PROVIDER) else f"role    '{key}'"

@@ -4,6 +4,7 @@ import logging
 from functools import partial
 
 from muster_protocol.fold import TaskState
+from muster_protocol.workers.breaker import Breaker
 from muster_supervisor.choosing.among import able
 from muster_supervisor.decide import IsHeld
 from muster_supervisor.owner import Owner
@@ -16,7 +17,7 @@ class Holding:
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
-        self._said: set[tuple[str, float]] = set()  # roles, with when they were opened
+        self._said: set[tuple[str, float]] = set()  # roles and providers, with when they were opened
         self.until: float | None = None  # when the first of those seen may be given out
 
     def at(self, now: float) -> IsHeld | None:
@@ -29,18 +30,19 @@ class Holding:
         roles = able(self._owner, task)
         if not roles:
             return False
-        role = min(roles, key=lambda one: breakers.of(one).free_at)
-        until = breakers.of(role).free_at
+        role = min(roles, key=breakers.free_at)
+        until = breakers.free_at(role)
         if until <= now:
             return False
         self.until = until if self.until is None else min(self.until, until)
-        self._say(role, breakers.of(role).opened_at, task, until - now)
+        self._say(breakers.holder(role), task, until - now)
         return True
 
-    def _say(self, role: str, opened_at: float, task: TaskState, seconds: float) -> None:
-        """Once for each role that was opened."""
-        if (role, opened_at) in self._said:
+    def _say(self, holder: tuple[str, Breaker], task: TaskState, seconds: float) -> None:
+        """Once for each that was opened."""
+        name, breaker = holder
+        if (name, breaker.opened_at) in self._said:
             return
-        self._said.add((role, opened_at))
-        text = "… task    %s/%s waits: role '%s' does not answer, the next try is in %.0f s"
-        log.warning(text, self._owner.request_id, task.spec.id, role, seconds)
+        self._said.add((name, breaker.opened_at))
+        text = "… task    %s/%s waits: %s does not answer, the next try is in %.0f s"
+        log.warning(text, self._owner.request_id, task.spec.id, name, seconds)

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from muster_bus.background import supervised
 from muster_bus.buckets.conflicts import count_of_request
-from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.log import RequestLog
 from muster_bus.tracing import names
@@ -19,6 +18,7 @@ from muster_protocol.errors import Invalid, Retryable
 from muster_protocol.fold import RequestState, is_complete
 from muster_protocol.messages import COMPOSE, Answer, AnswerStatus
 from muster_supervisor.abort import abort_request
+from muster_supervisor.calling.callbacks import Callbacks
 from muster_supervisor.composing.check import check, look_for
 from muster_supervisor.composing.compose import compose, needs_model
 from muster_supervisor.composing.final import Circumstances, final_answer
@@ -85,11 +85,14 @@ async def refuse(owner: Owner, reason: str, cause: str) -> None:
     await give_answer(owner, GiveAnswer(AnswerStatus.FAILED, reason, is_plain=True, cause=cause))
 
 
-async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> tuple[Disposition, RequestState] | None:
+async def refuse_unread(
+    callbacks: Callbacks, delivery: Delivery, reason: Invalid
+) -> tuple[Disposition, RequestState] | None:
     """Answer a delivery that holds no usable request, so that nobody can own it, by its log. The reason was reported.
 
     Returns what the delivery is and its log, if somebody else has answered it or has the request; None: it is settled.
     """
+    bus = callbacks.bus
     request_id = h.request_id_of(delivery.headers, delivery.sequence, delivery.data)
     held = Held.of(delivery)
     trace = bus.tracing.request(request_id, delivery.headers)
@@ -114,7 +117,7 @@ async def refuse_unread(bus: Bus, delivery: Delivery, reason: Invalid) -> tuple[
             await abort_request(bus, known.state, str(reason), trace.carrier)
             if not has_workflow:
                 export_workflow(bus, delivery, trace, known.state)
-            await acknowledge(bus, delivery, known.state)
+            await acknowledge(callbacks, delivery, known.state)
             return None
     return found, known.state
 

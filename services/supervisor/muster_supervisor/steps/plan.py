@@ -39,6 +39,7 @@ async def plan(owner: Owner) -> None:
         await refuse(owner, "its message is gone and it has no plan yet; ask again under another id", "lost")
         return
     try:
+        owner.resources.callbacks.check(request.callback_url)
         with plan_span(owner) as span:
             async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):
                 planned = await make_plan(request, team, model, await _seen(owner, request))

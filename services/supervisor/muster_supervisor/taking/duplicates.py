@@ -83,6 +83,7 @@ class Duplicates:
     async def _acknowledge(self, delivery: Delivery) -> None:
         """There is an answer, so nobody needs it; the sender of another body is told."""
         await report_reuse(self._resources.bus, self._log.state, delivery)
+        await self._resources.callbacks.store(delivery, self._log.state)  # it may hold the body that counts
         self._forget(delivery)
         delivery.lease.ack()
 

@@ -30,6 +30,7 @@ class Offline:
     notice: str = "the offline model plans and works by rules; it is not an LLM"
     name: str = SIGNATURE
     is_llm: bool = False
+    provider: str = ""
     price: Price | None = FREE
 
     async def ask(self, ask: Ask) -> Reply:

@@ -79,6 +79,11 @@ def _request_row(step: Step, now: float) -> Row:
         case What.ANSWER:
             status = step.details.get("status")
             label, mark = f"answer: {status}" if status else "answer", PARTIAL if status == "partial" else mark
+        case What.QUESTION:
+            ink = Ink.WAITING
+            said = step.details.get("decision")
+            label = f"asked: {plain(str(step.details['text']))}"
+            reason = "" if said is None else plain(f"{said['decision']} {said.get('choice', '')} by {said['by']}")
         case What.QUEUED:
             ink = Ink.WAITING
         case What.TAKE_OVER:
@@ -86,7 +91,7 @@ def _request_row(step: Step, now: float) -> Row:
         case What.HAND_BACK:
             label, ink = "handed back", Ink.WAITING
         case What.DECISION:
-            label, ink = "cancel", Ink.MOMENT
+            label, ink = _decided(step), Ink.MOMENT
             who, reason = plain(str(step.details.get("by", ""))), str(step.details.get("reason", ""))
         case _:
             pass
@@ -96,6 +101,14 @@ def _request_row(step: Step, now: float) -> Row:
 def _grown(step: Step) -> str:
     """How many tasks came, and because of what."""
     return f"{counted(len(step.details['tasks']), 'task')} more ({step.details['cause']})"
+
+
+def _decided(step: Step) -> str:
+    """What somebody said: `cancel`, `reply reject`, `reassign find to analyst`."""
+    details = step.details
+    words = [str(details["decision"]), str(details.get("choice") or details.get("task_id") or "")]
+    to = details.get("worker") or details.get("role")
+    return plain(" ".join([*filter(None, words), *((f"to {to}",) if to else ())]))
 
 
 def _mark(step: Step) -> tuple[str, str]:

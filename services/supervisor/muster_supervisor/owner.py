@@ -67,7 +67,10 @@ class Owner:
         self.trace = resources.bus.tracing.request(request_id, delivery.headers)
         self.log = RequestLog(resources.bus, request_id, self.trace.carrier, self._on_folded)
         self._measured_up_to = 0
-        self._tags: tuple[int, frozenset[str]] = 0, frozenset()  # of so many tasks
+        self._tags: tuple[tuple[int, int], frozenset[str]] = (
+            (0, 0),
+            frozenset(),
+        )  # so many tasks, that decision
         self.turns: Counter[tuple[str, ...]] = Counter()  # of roles that match the same tasks
         self.term = 0
         self.planning_error = ""  # why there is no plan yet
@@ -82,6 +85,7 @@ class Owner:
         self.meters: dict[tuple[int, str], Meter] = {}  # of our own model calls, by term and purpose
         self.revising: set[str] = set()  # tasks whose next attempt is being prepared
         self.told_to_stop: set[tuple[str, int, int | None]] = set()  # attempts that were overtaken, and their messages
+        self.copying = asyncio.Lock()  # held while what people said is copied into the log
         self._background: set[asyncio.Task[None]] = set()
         self._background_error: Exception | None = None
 
@@ -115,8 +119,9 @@ class Owner:
 
     def tags(self) -> frozenset[str]:
         """All tags on which its tasks can be given out."""
-        if self._tags[0] != len(self.state.tasks):
-            self._tags = len(self.state.tasks), tags_in(self.state)
+        known = len(self.state.tasks), self.state.controls_seen  # a person may give a task to another role
+        if self._tags[0] != known:
+            self._tags = known, tags_in(self.state)
         return self._tags[1]
 
     def check(self) -> None:

@@ -25,6 +25,7 @@ from tests.unit.protocol.log_builder import (
     answer,
     dispatched,
     failure,
+    order,
     plan_entry,
     plan_of,
     reserved,
@@ -148,6 +149,7 @@ bodies: st.SearchStrategy[LogBody] = st.one_of(
         gives_up=st.booleans(),
     ),
     st.builds(Decision, decision=st.just("cancel"), control_sequence=st.integers(0, 9), by=st.just("client/c1")),
+    st.builds(order, st.sampled_from(("retry", "reassign")), task_ids, attempts, sequence=st.integers(0, 9)),
     _results(),
     _growths(),
     st.sampled_from(AnswerStatus).map(lambda status: answer().model_copy(update={"status": status})),
@@ -180,6 +182,9 @@ def _sensible(draw: st.DrawFn, state: RequestState) -> LogBody:
         *(revision(t, len(state.tasks[t].attempts) + 1, not_before=1_050.0) for t in state.awaiting_retry),
         *(reserved((t, len(task.attempts) + 1)) for t, task in state.tasks.items() if task.phase is TaskPhase.DELAYED),
     ]
+    open_ones = [(t, len(task.attempts) + 1) for t, task in state.tasks.items() if task.phase is not TaskPhase.DONE]
+    moves += [order("reassign", *one) for one in open_ones]
+    moves += [order("retry", *one) for one in open_ones if state.tasks[one[0]].attempts]
     if state.growing:
         moves += [draw(_growths(st.sampled_from(sorted(state.growing.values())))) for _ in range(3)]
     return draw(st.sampled_from(moves or [answer()]))

@@ -106,8 +106,11 @@ async def publish_again(owner: Owner) -> None:
 
 async def _record(owner: Owner, dispatched: Dispatched) -> None:
     """Write where the messages are, unless all results are there: then nobody will look for the messages."""
-    attempts = (owner.state.tasks[note.task_id].attempts[note.attempt - 1] for note in dispatched.attempts)
-    if any(attempt.result is None for attempt in attempts):
+    tasks, withdrawn = owner.state.tasks, owner.state.withdrawn
+    if any(
+        tasks[note.task_id].attempts[note.attempt - 1].result is None or (note.task_id, note.attempt) in withdrawn
+        for note in dispatched.attempts
+    ):
         await owner.append(dispatched)
 
 

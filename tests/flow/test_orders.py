@@ -136,6 +136,11 @@ async def test_what_was_said_twice_while_owners_change_is_done_once(muster: Must
     await muster.until_log(request, lambda state: state.controls_seen > 0 and len(state.orders) == 2)
     if fault == "pause":
         muster.signal("s1", signal.SIGCONT)
+
+    def has_stopped() -> bool:
+        return ("d", 1) in [(line["task"], line["attempt"]) for line in muster.traces("over")]
+
+    await muster.until(has_stopped, "the attempt that was taken away stops")
     muster.release("go")
 
     answer = await muster.answer(request)

@@ -86,7 +86,7 @@ class GiveAnswer:
 
     status: AnswerStatus
     reason: str
-    is_plain: bool = False  # composed without a model, which may be what fails
+    is_plain: bool = False  # composed without a model, which may be what fails or what somebody will not wait for
     cause: str = ""  # the class of what ended the request, for `error.type`; empty: what ended its tasks
 
 
@@ -171,7 +171,7 @@ def _ending(state: RequestState, now: float) -> GiveAnswer | None:
     """The answer, if the request was cancelled, is complete, or has no time left."""
     if state.cancelled is not None:
         cause = "cancelled" if state.cancelled.decision == "cancel" else "rejected"
-        return GiveAnswer(AnswerStatus.CANCELLED, why_cancelled(state.cancelled), cause=cause)
+        return GiveAnswer(AnswerStatus.CANCELLED, why_cancelled(state.cancelled), is_plain=True, cause=cause)
     if is_complete(state):
         return GiveAnswer(status_of(state), "")
     moment = last_moment(state)

@@ -85,6 +85,7 @@ class Owner:
         self.meters: dict[tuple[int, str], Meter] = {}  # of our own model calls, by term and purpose
         self.revising: set[str] = set()  # tasks whose next attempt is being prepared
         self.told_to_stop: set[tuple[str, int, int | None]] = set()  # attempts that were overtaken, and their messages
+        self.is_ending = asyncio.Event()  # the log says that somebody has cancelled the request
         self.copying = asyncio.Lock()  # held while what people said is copied into the log
         self._background: set[asyncio.Task[None]] = set()
         self._background_error: Exception | None = None
@@ -216,6 +217,8 @@ class Owner:
 
     def _on_folded(self, entry: Entry) -> None:
         """Measure what comes under our term, once: what came before was its owner's to measure."""
+        if self.state.cancelled is not None:
+            self.is_ending.set()
         result = entry.body
         if type(result) is not Result or not 0 < self.term == self.state.term or entry.sequence <= self._measured_up_to:
             return

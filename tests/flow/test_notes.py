@@ -1,6 +1,5 @@
 """What a person says about a request reaches whoever thinks about it next: planning, refining, a task that runs."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from tests.guards import guards
 
 NOTE = "Leave out the prices of last year."
 TASK = {"id": "a", "description": "think", "tag": "thinker"}
-PLAN = {"goal": "g", "tasks": [{**TASK, "dependencies": []}], "aggregation": "merge", "final_instruction": ""}
 SAID = f">\\n{NOTE}\\n</request-"  # inside the boundary of what a person says
 
 
@@ -61,4 +59,4 @@ async def test_a_note_that_comes_while_a_task_runs_is_in_its_next_model_call(tmp
 
         assert (answer.status, answer.text) == (AnswerStatus.DONE, "2")
         assert SAID not in team.said(0)
-        assert NOTE in json.dumps(team.server.requests[1]["messages"][-1])
+        assert SAID in team.said(1)

@@ -6,7 +6,8 @@ the list.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
 from typing import Any
 
 from nats.aio.client import DEFAULT_BUFFER_SIZE, Client, Srv
@@ -28,6 +29,16 @@ ECHO = "echo"  # the last word of a subject that nobody replies on
 SILENCE_SECONDS = 10.0  # an echo takes a millisecond; one may be lost too
 
 
+@contextmanager
+def heeding_cancellation() -> Generator[None]:
+    """nats-py waits with `asyncio.wait_for`, which in Python 3.11 forgets a cancellation if the reply came with it."""
+    task = asyncio.current_task()
+    before = task.cancelling() if task is not None else 0
+    yield
+    if task is not None and task.cancelling() > before:
+        raise asyncio.CancelledError
+
+
 class RepairedClient(Client):
     """A connection that proves what it flushed, can be cancelled, gives a dead peer up at once and never stays lost."""
 
@@ -42,7 +53,8 @@ class RepairedClient(Client):
     async def flush(self, timeout: int = 10) -> None:
         """nats-py writes its ping past its own buffer: without what is in it, the pong proves nothing."""
         await self._flush_pending(force_flush=True)  # before the ping
-        await super().flush(timeout)
+        with heeding_cancellation():
+            await super().flush(timeout)
 
     async def request(
         self,
@@ -54,7 +66,8 @@ class RepairedClient(Client):
     ) -> Msg:
         """All requests share one inbox: when no reply comes any more, its subscription may have been lost."""
         try:
-            return await super().request(subject, payload, timeout, old_style, headers)
+            with heeding_cancellation():
+                return await super().request(subject, payload, timeout, old_style, headers)
         except NatsTimeoutError:
             self._silence.missed()
             raise

@@ -7,12 +7,13 @@ exports it: after its own answer, and after a redelivery of an answered request 
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_protocol.fold import RequestState
-from muster_supervisor.spans import export_answer, export_workflow, is_workflow_exported
+from muster_supervisor.spans import export_answer, export_waits, export_workflow, is_workflow_exported
 
 
 async def acknowledge(bus: Bus, delivery: Delivery, state: RequestState) -> None:
     """Export the answer and acknowledge the message that was the lease."""
     trace = bus.tracing.request(state.request_id, delivery.headers)
+    export_waits(bus, trace, state)
     export_answer(bus, delivery, trace, state)
     await bus.tracing.exported()
     delivery.lease.ack()

@@ -44,8 +44,8 @@ class Approval:
 
     async def ask(self) -> None:
         """Bring the plan to a decision, by this person or by anybody else; at once if the request is over first."""
-        state = await self._until(lambda state: bool(_open_approval(state)))
-        if state.answer is not None or state.plan_entry is None:
+        state = await self._until(lambda state: is_asked(state) or is_decided(state))
+        if state.answer is not None or state.plan_entry is None or is_decided(state):
             return
         try:
             await self._show(state)
@@ -109,7 +109,7 @@ class Approval:
         print_plan(self.out, PlanView(entry.plan, findings, estimate, Usage()), "nothing runs before you approve it")
 
     async def _until_settled(self) -> None:
-        await self._until(lambda state: not _open_approval(state))
+        await self._until(is_decided)
 
     async def _until(self, is_so: Callable[[RequestState], bool]) -> RequestState:
         """The state when it is so, or when the request is answered."""
@@ -141,5 +141,10 @@ def how_to_reply(request_id: str) -> str:
     return f"`muster reply {request_id} approve`, `… edit --plan FILE` or `… reject --reason TEXT`"
 
 
-def _open_approval(state: RequestState) -> bool:
+def is_asked(state: RequestState) -> bool:
     return any(state.questions[name].question.cause == APPROVAL for name in state.open_questions)
+
+
+def is_decided(state: RequestState) -> bool:
+    """Whether somebody has replied, or nobody in time."""
+    return any(one.question.cause == APPROVAL and one.decision is not None for one in state.questions.values())

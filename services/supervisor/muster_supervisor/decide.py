@@ -6,6 +6,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypedDict
 
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.fold import (
@@ -14,16 +15,16 @@ from muster_protocol.fold import (
     TaskState,
     advance,
     is_complete,
+    last_moment,
     left_of,
     next_timer,
     pending_growth,
 )
 from muster_protocol.fold.people import why_cancelled
+from muster_protocol.fold.timers import LEAST_SECONDS
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
 from muster_protocol.questions import is_approval_asked
 from muster_protocol.retry import is_refined, retry_delay, retry_of
-
-MAX_RESERVE_SECONDS = 5.0  # the most that is kept back before a deadline to compose the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +148,6 @@ def next_time(state: RequestState) -> float | None:
     return min(times, default=None)
 
 
-def last_moment(state: RequestState) -> float | None:
-    """When work must end so that an answer can be composed: a tenth of the time is kept back, within bounds."""
-    if state.deadline is None:
-        return None
-    return state.deadline - min(MAX_RESERVE_SECONDS, max(0.0, state.deadline - state.started_at) * 0.1)
-
-
 def status_of(state: RequestState) -> AnswerStatus:
     """The status of an answer that is given now."""
     done = sum(task.phase is TaskPhase.DONE for task in state.tasks.values())
@@ -220,13 +214,22 @@ def _dispatchable(
         yield Reservation(
             task_id=task_id,
             attempt=len(task.attempts) + 1,
-            timeout_seconds=within_request(state, task.spec.timeout_seconds or plan_entry.timeout_seconds, now),
+            **within_request(state, task.spec.timeout_seconds or plan_entry.timeout_seconds, now),
             tokens=tokens,
             usd=usd,
         )
 
 
-def within_request(state: RequestState, timeout_seconds: float, now: float) -> float:
+class Timeout(TypedDict):
+    """How long an attempt may take, and how long it might if the request did not end sooner."""
+
+    timeout_seconds: float
+    wanted_seconds: float | None
+
+
+def within_request(state: RequestState, seconds: float, now: float) -> Timeout:
     """The attempt's timeout, but no longer than the request itself has."""
     moment = last_moment(state)
-    return timeout_seconds if moment is None else max(0.001, min(timeout_seconds, moment - now))
+    if moment is None or seconds <= moment - now:
+        return {"timeout_seconds": seconds, "wanted_seconds": None}
+    return {"timeout_seconds": max(LEAST_SECONDS, moment - now), "wanted_seconds": seconds}

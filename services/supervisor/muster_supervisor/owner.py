@@ -16,14 +16,13 @@ from muster_bus.log import RequestLog
 from muster_bus.redact import KNOWN
 from muster_protocol import headers as h
 from muster_protocol.errors import MusterError
-from muster_protocol.fold import Entry, RequestState
+from muster_protocol.fold import Entry, RequestState, last_moment
 from muster_protocol.messages import Answer, LogBody, PlanRecorded, Request, Result, Taken, Usage
 from muster_protocol.sender import Origin
 from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
 from muster_supervisor.choosing.unserved import tags_in
 from muster_supervisor.choosing.window import Windows
-from muster_supervisor.decide import last_moment
 
 log = logging.getLogger("muster.supervisor")
 

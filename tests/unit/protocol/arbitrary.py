@@ -19,10 +19,13 @@ from muster_protocol.messages import (
     Usage,
     refining,
 )
+from muster_protocol.messages.people import APPROVE, REJECT
 from muster_protocol.plan import AtLeast, Gather, Plan, TaskSpec
 from tests.unit.protocol.log_builder import (
     REQUEST,
     answer,
+    approval,
+    decision,
     dispatched,
     failure,
     order,
@@ -90,11 +93,15 @@ def broken_plans(draw: st.DrawFn) -> Plan:
 def _reservations(draw: st.DrawFn) -> Reserved:
     found = draw(st.lists(numbers, max_size=4))
     timeout, tokens = draw(st.floats(-1, 100)), draw(st.none() | st.integers(0, 100))
+    wanted = draw(st.none() | st.floats(0, 500))
     if draw(st.integers(0, 3)) == 0:
         purpose = draw(st.sampled_from(("plan", "compose", "review:1")) | numbers.map(lambda found: refining(*found)))
         return Reserved(attempts=(), purpose=purpose, tokens=tokens, usd=draw(st.none() | st.floats(0, 2)))
     return Reserved(
-        attempts=tuple(Reservation(task_id=t, attempt=n, timeout_seconds=timeout, tokens=tokens) for t, n in found)
+        attempts=tuple(
+            Reservation(task_id=t, attempt=n, timeout_seconds=timeout, tokens=tokens, wanted_seconds=wanted)
+            for t, n in found
+        )
     )
 
 
@@ -150,6 +157,8 @@ bodies: st.SearchStrategy[LogBody] = st.one_of(
     ),
     st.builds(Decision, decision=st.just("cancel"), control_sequence=st.integers(0, 9), by=st.just("client/c1")),
     st.builds(order, st.sampled_from(("retry", "reassign")), task_ids, attempts, sequence=st.integers(0, 9)),
+    st.sampled_from(("reply", "default")).map(lambda kind: decision(kind, REJECT if kind == "default" else APPROVE)),
+    times.map(approval),
     _results(),
     _growths(),
     st.sampled_from(AnswerStatus).map(lambda status: answer().model_copy(update={"status": status})),

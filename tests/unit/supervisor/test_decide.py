@@ -5,7 +5,7 @@ import time
 import pytest
 
 from muster_protocol.attempt_id import AttemptId
-from muster_protocol.fold import RequestState
+from muster_protocol.fold import RequestState, last_moment
 from muster_protocol.messages import AnswerStatus, Budget, Decision, Reservation, Reserved
 from muster_protocol.retry import retry_delay
 from muster_supervisor.decide import (
@@ -16,7 +16,6 @@ from muster_supervisor.decide import (
     MakePlan,
     Refine,
     due,
-    last_moment,
     next_time,
 )
 from tests.guards import guards

@@ -8,6 +8,7 @@ from muster_protocol.fold.orders import carry_out
 from muster_protocol.fold.plans import lay_out, release
 from muster_protocol.fold.questions import Asked, paused_seconds
 from muster_protocol.fold.state import Entry, RequestState
+from muster_protocol.fold.timers import move_ends
 from muster_protocol.messages import Decision, Question
 from muster_protocol.messages.people import APPROVAL, APPROVE, EDIT, MAX_NOTES
 from muster_protocol.plan import is_acyclic
@@ -89,3 +90,4 @@ def _judge_plan(state: RequestState, body: Decision) -> None:
 def _move_deadline(state: RequestState) -> None:
     most = state.plan_entry.person_seconds if state.plan_entry is not None else 0.0
     state.paused_seconds = paused_seconds(state.questions.values(), most)
+    move_ends(state)

@@ -108,6 +108,7 @@ def _reserved(state: RequestState, entry: Entry, body: Reserved) -> None:
             reservation.role,
             reservation.why,
             reservation.model,
+            reservation.wanted_seconds,
         )
         task.attempts.append(attempt)
         state.dispatch_unconfirmed[reservation.task_id] = None

@@ -91,6 +91,7 @@ class Attempt:
     role: str | None = None  # that was chosen of several; None: whoever has the task's tag
     why: str | None = None
     model: str | None = None  # another than the one that refused
+    wanted_seconds: float | None = None  # its timeout, if the end of the request did not come before it
     task_sequence: int | None = None  # where its message is stored, once that is noted
     result: Result | None = None  # the one that counts
 

@@ -14,6 +14,7 @@ from muster_protocol.messages import Decision, Failure, Result
 from muster_protocol.status_words import ResultStatus
 
 MAX_NAMED = 5  # tasks that one reason names
+MAX_SEARCHED = 100  # tasks among which the nearest name is looked for
 TOO_LATE = "something else has happened to it meanwhile"
 
 
@@ -137,7 +138,10 @@ def _fault_of_budget(state: RequestState) -> str:
 def _unknown(state: RequestState, task_id: str) -> str:
     if not state.tasks:
         return f"{state.request_id} has no tasks yet"
-    return f"{state.request_id} has no task {task_id!r}{nearest(task_id, state.tasks)}"
+    known = (
+        nearest(task_id, state.tasks) if len(state.tasks) <= MAX_SEARCHED else f"; it has {len(state.tasks):,} others"
+    )
+    return f"{state.request_id} has no task {task_id!r}{known}"
 
 
 def _stands(state: RequestState, task: TaskState) -> str:

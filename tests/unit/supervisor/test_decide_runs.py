@@ -4,6 +4,7 @@ import copy
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Literal
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -130,6 +131,19 @@ class OneRequest(RuleBasedStateMachine):
             owner = self.owners[which % len(self.owners)]
             with suppress(Superseded):
                 owner.copy_reply(choice, plan if choice == "edit" else None)
+
+    @rule(
+        which=st.integers(0, 20), kind=st.sampled_from(("retry", "retry", "reassign")), sequence=st.integers(100, 110)
+    )
+    def a_person_speaks_of_a_task(self, which: int, kind: Literal["retry", "reassign"], sequence: int) -> None:
+        """An owner copies it, whatever it knows; the same or another may copy it again."""
+        if not self.owners:
+            return
+        owner = self.owners[which % len(self.owners)]
+        names = sorted(owner.state.tasks)
+        if names and owner.state.answer is None:
+            with suppress(Superseded):
+                owner.copy_order(kind, names[which % len(names)], sequence)
 
     @rule(kind=st.sampled_from(("takeover", "takeover", "noise", "noise", "noise", "cancel")), body=bodies)
     def something_interferes(self, kind: str, body: LogBody) -> None:

@@ -111,7 +111,7 @@ async def _respond(message: Msg) -> None:
 
 @pytest.mark.parametrize("ask", ["request", "flush"])
 @guards(
-    "libs/bus/muster_bus/broker/nats_repairs.py", "if task is not None and task.cancelling() > before:", rule="cancel"
+    "libs/bus/muster_bus/broker/cancelling.py", "if task is not None and task.cancelling() > before:", rule="cancel"
 )
 async def test_a_cancellation_that_comes_with_the_reply_is_not_forgotten(broker: Server, ask: str):
     client = CancelsItself()

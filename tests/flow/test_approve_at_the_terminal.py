@@ -74,55 +74,73 @@ def at_a_terminal(here: Here, *words: str, **env: str) -> Generator[Terminal]:
             os.close(ours)
 
 
+QUESTION = "[a]pprove, [e]dit or [r]eject?"
+SUBMIT = ("submit", "--plan", "plan.json", "--approve")
+
+
 def test_a_person_at_the_terminal_approves_edits_rejects_or_leaves(tmp_path: Path):
     here = Here(tmp_path)
     (tmp_path / "editor.py").write_text(EDITOR)
     (tmp_path / "plan.json").write_text(plan(("first", "good"), ("second", "good", "first")))
-    submit = ("submit", "--plan", "plan.json", "--approve")
     with here.up():
-        with at_a_terminal(here, *submit) as person:
-            place = person.until("[a]pprove, [e]dit or [r]eject?")
-            assert "first  [good]  task first" in person.written
-            assert "nothing runs before you approve it" in person.written
-            person.type("perhaps")
-            person.until("[a]pprove, [e]dit or [r]eject?", place)
-            person.type("a")
-            person.until("reply approve by client/")
-            assert person.ended() == 0
+        approves(here)
+        edits(here)
+        rejects(here)
+        leaves(here)
+        is_told_what_somebody_else_says(here)
 
-        with at_a_terminal(here, *submit, EDITOR=f"{sys.executable} editor.py") as person:
-            place = person.until("[a]pprove, [e]dit or [r]eject?")
-            for mistake in ("is not JSON", "nobody has the tag 'nobody'"):
-                person.type("e")
-                place = person.until(mistake, place)
-                place = person.until("[a]pprove, [e]dit or [r]eject?", place)
+
+def approves(here: Here) -> None:
+    with at_a_terminal(here, *SUBMIT) as person:
+        place = person.until(QUESTION)
+        assert "first  [good]  task first" in person.written
+        assert "nothing runs before you approve it" in person.written
+        person.type("perhaps")
+        person.until(QUESTION, place)
+        person.type("a")
+        person.until("reply approve by client/")
+        assert person.ended() == 0
+
+
+def edits(here: Here) -> None:
+    with at_a_terminal(here, *SUBMIT, EDITOR=f"{sys.executable} editor.py") as person:
+        place = person.until(QUESTION)
+        for mistake in ("is not JSON", "nobody has the tag 'nobody'"):
             person.type("e")
-            person.until("reply edit by client/", place)
-            assert person.ended() == 0
-            assert "did what I wanted" in person.written
+            place = person.until(mistake, place)
+            place = person.until(QUESTION, place)
+        person.type("e")
+        person.until("reply edit by client/", place)
+        assert person.ended() == 0
+        assert "did what I wanted" in person.written
 
-        with at_a_terminal(here, *submit) as person:
-            person.until("[a]pprove, [e]dit or [r]eject?")
-            person.type("r")
-            person.until("why?")
-            person.type("too dear")
-            assert person.ended() == 4
-            assert "too dear" in person.written
 
-        with at_a_terminal(here, *submit) as person:
-            person.until("[a]pprove, [e]dit or [r]eject?")
-            person.process.send_signal(signal.SIGINT)
-            assert person.ended() == 130
-            (request,) = re.findall(r"`muster reply (\w+) approve`", person.written)
-        document = here.document("status", request)
-        assert document["status"] == "waiting_for_person"
+def rejects(here: Here) -> None:
+    with at_a_terminal(here, *SUBMIT) as person:
+        person.until(QUESTION)
+        person.type("r")
+        person.until("why?")
+        person.type("too dear")
+        assert person.ended() == 4
+        assert "too dear" in person.written
 
-        with at_a_terminal(here, "ask", "say it", "--approve") as person:
-            person.until("[a]pprove, [e]dit or [r]eject?")
-            (request,) = re.findall(r"request (\w+)", person.written)
-            here.run("reply", request, "reject", "--reason", "elsewhere")
-            assert person.ended() == 4
-            assert "somebody else has decided" in person.written
+
+def leaves(here: Here) -> None:
+    with at_a_terminal(here, *SUBMIT) as person:
+        person.until(QUESTION)
+        person.process.send_signal(signal.SIGINT)
+        assert person.ended() == 130
+        (request,) = re.findall(r"`muster reply (\w+) approve`", person.written)
+    assert here.document("status", request)["status"] == "waiting_for_person"
+
+
+def is_told_what_somebody_else_says(here: Here) -> None:
+    with at_a_terminal(here, "ask", "say it", "--approve") as person:
+        person.until(QUESTION)
+        (request,) = re.findall(r"request (\w+)", person.written)
+        here.run("reply", request, "reject", "--reason", "elsewhere")
+        assert person.ended() == 4
+        assert "somebody else has decided" in person.written
 
 
 def test_without_a_terminal_it_waits_for_a_reply_as_before(tmp_path: Path):

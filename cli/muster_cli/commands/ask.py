@@ -12,7 +12,6 @@ from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
 from muster_cli.json_file import read_json
-from muster_cli.people.approve import Approval
 from muster_cli.view.console import console, is_interactive, read_standard_input, say, say_json
 from muster_cli.view.follow import follow
 from muster_protocol.errors import MusterError
@@ -67,5 +66,9 @@ async def send_and_follow(given: Namespace, settings: Settings, fields: dict[str
                 say(request_id)
             return Exit.DONE
         asks = given.approve and not given.json and is_interactive()
-        approval = Approval(client, request_id, console(is_error=True), team_here(settings)) if asks else None
+        approval = None
+        if asks:
+            from muster_cli.people.approve import Approval  # it draws plans, which no other way of asking does
+
+            approval = Approval(client, request_id, console(is_error=True), team_here(settings), settings.editor)
         return await follow(client, request_id, is_json=given.json, jaeger_url=settings.jaeger_url, approval=approval)

@@ -41,6 +41,7 @@ class Approval:
     request_id: str
     out: Console
     team: "Team | None"  # as its file here says, for the estimate
+    editor: str
 
     async def ask(self) -> None:
         """Bring the plan to a decision, by this person or by anybody else; at once if the request is over first."""
@@ -90,7 +91,7 @@ class Approval:
             return await self.client.reply(self.request_id, REJECT, reason=reason or "")
         if choice == APPROVE:
             return await self.client.reply(self.request_id, APPROVE)
-        if not await edit(path):
+        if not await edit(path, self.editor):
             raise Invalid("is as it was: nothing was changed", "plan")
         try:
             plan = read(contents(path))

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import shlex
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +10,6 @@ from muster_protocol.errors import Invalid, Misconfigured
 from muster_protocol.fields import check_spelling
 from muster_protocol.plan import Plan
 
-USUAL_EDITOR = "vi"
 ROUTED = {"roles"}  # what the supervisor writes into a task by itself
 
 
@@ -33,10 +31,9 @@ def read(text: str) -> dict[str, Any]:
     return Plan.model_validate_json(text).model_dump(mode="json", exclude_defaults=True)
 
 
-async def edit(path: Path) -> bool:
+async def edit(path: Path, editor: str) -> bool:
     """Open the file in the editor, and wait for its end; whether something else stands in it then."""
     before = contents(path)
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or USUAL_EDITOR
     try:
         process = await asyncio.create_subprocess_exec(*shlex.split(editor), str(path))
     except (OSError, ValueError) as error:

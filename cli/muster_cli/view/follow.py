@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -12,7 +13,6 @@ from muster_bus.background import supervised
 from muster_bus.buckets.workers import read_signs
 from muster_bus.process.command import Exit
 from muster_cli.exits import exit_of
-from muster_cli.people.approve import Approval
 from muster_cli.view.board import Board
 from muster_cli.view.console import console, say_json
 from muster_cli.view.news import News, NewsKind
@@ -26,12 +26,15 @@ from muster_protocol.messages import Answer, AnswerStatus
 from muster_protocol.status import explain
 from muster_protocol.workers.signs import Signs
 
+if TYPE_CHECKING:
+    from muster_cli.people.approve import Approval
+
 SILENCE_SECONDS = 5.0  # without news for this long, show what is being waited for
 LOOK_SECONDS = 2.0  # between two looks while nothing happens: a worker may die meanwhile
 
 
 async def follow(
-    client: Client, request_id: str, *, is_json: bool, jaeger_url: str | None, approval: Approval | None = None
+    client: Client, request_id: str, *, is_json: bool, jaeger_url: str | None, approval: "Approval | None" = None
 ) -> int:
     """Show a request until it is answered, after its plan was approved here; returns the exit code of its answer."""
     errors = console(is_error=True)

@@ -19,13 +19,10 @@ from muster_protocol.messages import (
     Usage,
     refining,
 )
-from muster_protocol.messages.people import APPROVE, REJECT
 from muster_protocol.plan import AtLeast, Gather, Plan, TaskSpec
 from tests.unit.protocol.log_builder import (
     REQUEST,
     answer,
-    approval,
-    decision,
     dispatched,
     failure,
     order,
@@ -157,8 +154,6 @@ bodies: st.SearchStrategy[LogBody] = st.one_of(
     ),
     st.builds(Decision, decision=st.just("cancel"), control_sequence=st.integers(0, 9), by=st.just("client/c1")),
     st.builds(order, st.sampled_from(("retry", "reassign")), task_ids, attempts, sequence=st.integers(0, 9)),
-    st.sampled_from(("reply", "default")).map(lambda kind: decision(kind, REJECT if kind == "default" else APPROVE)),
-    times.map(approval),
     _results(),
     _growths(),
     st.sampled_from(AnswerStatus).map(lambda status: answer().model_copy(update={"status": status})),

@@ -39,10 +39,32 @@ from muster_supervisor.decide import (
     timed_out,
 )
 from muster_supervisor.planning.growing import grown
-from tests.unit.protocol.log_builder import APPROVAL_ID, REQUEST, START, approval, decision, order, result, taken
+from tests.unit.protocol.log_builder import (
+    APPROVAL_ID,
+    REQUEST,
+    START,
+    approval,
+    decision,
+    failure,
+    order,
+    result,
+    taken,
+)
 
 TEAM = Team(team="default", roles=(FunctionRole(name="work", run="roles:work"),))
 ALLOWANCE = Allowance(tokens=10, usd=0.1)
+OUTCOMES = ("done", "done", "done", "failed", "final", "cancelled")
+
+
+def outcome(key: tuple[str, int], how: str, worker: str = "w1", tokens: int = 4) -> Result:
+    match how:
+        case "done":
+            found = ["x", "y", "z"][: ord(key[0][0]) % 4] if key[0] != "d" else "no list"
+            return result(*key, worker=worker, tokens=tokens).model_copy(update={"output": found})
+        case "cancelled":
+            return failure(*key).model_copy(update={"status": ResultStatus.CANCELLED})
+        case _:
+            return failure(*key, is_final=how == "final")
 
 
 @dataclass

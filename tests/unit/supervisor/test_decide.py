@@ -152,7 +152,7 @@ def test_a_cancelled_request_is_answered_at_once():
     log.run(result("t"))
     log.own(Decision(decision="cancel", control_sequence=1, by="client/c1", reason="enough"))
 
-    assert due(log.state, NOW) == [GiveAnswer(AnswerStatus.CANCELLED, "enough", cause="cancelled")]
+    assert due(log.state, NOW) == [GiveAnswer(AnswerStatus.CANCELLED, "enough", is_plain=True, cause="cancelled")]
 
 
 @guards("services/supervisor/muster_supervisor/decide.py", "if moment is not None and now >= moment:", rule="I4")

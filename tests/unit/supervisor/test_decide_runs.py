@@ -11,27 +11,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from muster_protocol.fold import FINAL, Entry, RequestState, TaskPhase, apply, fold, pending_growth
-from muster_protocol.messages import AnswerStatus, Budget, Extended, LogBody, PlanRecorded, Result, ResultStatus, Taken
+from muster_protocol.messages import AnswerStatus, Budget, Extended, LogBody, PlanRecorded, Result, Taken
 from muster_protocol.plan import Plan
 from muster_supervisor.decide import DispatchTasks, Step, due, next_time
 from tests.unit.protocol.arbitrary import bodies, logs, plans
 from tests.unit.protocol.invariants import CLOSE, assert_consistent, cannot_begin, has_enough, known_at
-from tests.unit.protocol.log_builder import FAR, REQUEST, START, failure, plan_entry, result
-from tests.unit.supervisor.fake_broker import ALLOWANCE, FakeBroker, Owner, Superseded
+from tests.unit.protocol.log_builder import FAR, REQUEST, START, plan_entry
+from tests.unit.supervisor.fake_broker import ALLOWANCE, OUTCOMES, FakeBroker, Owner, Superseded, outcome
 
 Outcomes = tuple[str, ...] | Callable[[tuple[str, int]], str]
-OUTCOMES = ("done", "done", "done", "failed", "final", "cancelled")
-
-
-def outcome(key: tuple[str, int], how: str, worker: str = "w1", tokens: int = 4) -> Result:
-    match how:
-        case "done":
-            found = ["x", "y", "z"][: ord(key[0][0]) % 4] if key[0] != "d" else "no list"
-            return result(*key, worker=worker, tokens=tokens).model_copy(update={"output": found})
-        case "cancelled":
-            return failure(*key).model_copy(update={"status": ResultStatus.CANCELLED})
-        case _:
-            return failure(*key, is_final=how == "final")
 
 
 def assert_within_limits(state: RequestState, plan_entry: PlanRecorded, step: DispatchTasks) -> None:

@@ -6,8 +6,7 @@ the list.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from nats.aio.client import DEFAULT_BUFFER_SIZE, Client, Srv
@@ -17,6 +16,8 @@ from nats.errors import FlushTimeoutError, ProtocolError, StaleConnectionError, 
 from nats.errors import TimeoutError as NatsTimeoutError
 from nats.protocol import command
 from nats.protocol.parser import PERMISSIONS_ERR, STALE_CONNECTION
+
+from muster_bus.broker.cancelling import heeding_cancellation
 
 SHORT_SECONDS = 5.0  # a connection that ends sooner was no good …
 LONGEST_PAUSE_SECONDS = 2.0  # … and the next is tried later each time, up to this
@@ -28,16 +29,6 @@ MOST_PING_SECONDS = 5.0  # where leases are long a dead peer is noticed soon all
 ECHO = "echo"  # the last word of a subject that nobody replies on
 UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)  # from nats-py, at a reply with a changed byte
 SILENCE_SECONDS = 10.0  # an echo takes a millisecond; one may be lost too
-
-
-@contextmanager
-def heeding_cancellation() -> Generator[None]:
-    """nats-py waits with `asyncio.wait_for`, which in Python 3.11 forgets a cancellation if the reply came with it."""
-    task = asyncio.current_task()
-    before = task.cancelling() if task is not None else 0
-    yield
-    if task is not None and task.cancelling() > before:
-        raise asyncio.CancelledError
 
 
 class RepairedClient(Client):

@@ -43,7 +43,8 @@ async def plan(owner: Owner) -> None:
     try:
         with plan_span(owner) as span:
             async with asyncio.timeout(owner.seconds_left()):
-                planned = await while_wanted(owner, _planned(owner, request, model))
+                making = _planned(owner, request, model)
+                planned = await making if request.text is None else await while_wanted(owner, making)
             if span is not None:
                 span.set_attribute(names.TASKS, len(planned.plan.tasks))
     except Unwanted:

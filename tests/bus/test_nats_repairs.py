@@ -110,9 +110,7 @@ async def _respond(message: Msg) -> None:
 
 
 @pytest.mark.parametrize("ask", ["request", "flush"])
-@guards(
-    "libs/bus/muster_bus/broker/cancelling.py", "if task is not None and task.cancelling() > before:", rule="cancel"
-)
+@guards("libs/bus/muster_bus/broker/cancelling.py", "if task is not None and task.cancelling() > before:", rule="I12")
 async def test_a_cancellation_that_comes_with_the_reply_is_not_forgotten(broker: Server, ask: str):
     client = CancelsItself()
     await client.connect(broker.url)

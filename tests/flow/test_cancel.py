@@ -28,7 +28,7 @@ async def cancelled(muster: Muster, request: str, while_what: str) -> None:
     assert seconds < LIMIT_SECONDS
 
 
-@guards("services/supervisor/muster_supervisor/owner.py", "self.is_ending.set()", rule="cancel", seconds=40)
+@guards("services/supervisor/muster_supervisor/owner.py", "self.is_ending.set()", rule="I4", seconds=40)
 async def test_while_a_plan_is_made(tmp_path: Path) -> None:
     async with thinking(tmp_path, HANGS) as team:
         request = await team.muster.client.submit("Compare three clouds.")

@@ -187,9 +187,9 @@ def test_i4_a_request_that_was_never_planned_is_answered_at_its_deadline():
 
 @guards(
     "services/supervisor/muster_supervisor/decide.py",
-    "return timeout_seconds if moment is None else",
+    "if moment is None or seconds <= moment - now:",
     rule="I4",
-    replace="return timeout_seconds if True else",
+    replace="if True:",
 )
 def test_no_attempt_is_given_longer_than_the_request_has():
     log = LogBuilder()

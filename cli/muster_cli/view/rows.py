@@ -80,10 +80,7 @@ def _request_row(step: Step, now: float) -> Row:
             status = step.details.get("status")
             label, mark = f"answer: {status}" if status else "answer", PARTIAL if status == "partial" else mark
         case What.QUESTION:
-            ink = Ink.WAITING
-            said = step.details.get("decision")
-            label = f"asked: {plain(str(step.details['text']))}"
-            reason = "" if said is None else plain(f"{said['decision']} {said.get('choice', '')} by {said['by']}")
+            label, ink, reason = "asked a person", Ink.WAITING, _asked(step)
         case What.QUEUED:
             ink = Ink.WAITING
         case What.TAKE_OVER:
@@ -101,6 +98,13 @@ def _request_row(step: Step, now: float) -> Row:
 def _grown(step: Step) -> str:
     """How many tasks came, and because of what."""
     return f"{counted(len(step.details['tasks']), 'task')} more ({step.details['cause']})"
+
+
+def _asked(step: Step) -> str:
+    """What a person was asked, and what counts."""
+    said = step.details.get("decision")
+    replied = "" if said is None else f": {said['decision']} {said.get('choice') or ''}".rstrip() + f" by {said['by']}"
+    return plain(f"{step.details['text']}{replied}")
 
 
 def _decided(step: Step) -> str:

@@ -1,6 +1,7 @@
 """What every test may use: the fixtures of muster_testing, and a running Muster of its own."""
 
 import logging
+import signal
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
@@ -18,6 +19,9 @@ pytest_plugins = ["muster_testing.fixtures"]
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.register_profile("search", settings.get_profile("steady"), derandomize=False, max_examples=2000)
 settings.load_profile("steady")
+
+# Started in the background of a shell, the tests and all that they start ignore Ctrl-C, which some of them send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class NotRun:

@@ -4,14 +4,17 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from nats.aio.msg import Msg
 
 from muster_bus import connection
 from muster_bus.broker.embedded import Server
+from muster_bus.broker.nats_repairs import RepairedClient
 from muster_bus.connection import Bus
 from muster_protocol.errors import BrokerAway
 from muster_protocol.sender import Sender
 from muster_testing import Proxy, pause, resume, until
 from tests.bus.conftest import Connect
+from tests.guards import guards
 
 SENDER = Sender("tests", "one")
 LARGE = 400_000  # bytes; twenty and some fill the buffer
@@ -84,3 +87,41 @@ async def test_a_half_open_connection_is_noticed_within_half_a_lease(
     await until(lambda: not bus.connected.is_set(), "it is noticed")
 
     assert asyncio.get_running_loop().time() - began < within * 2, "too late even for a busy machine"
+
+
+class CancelsItself(RepairedClient):
+    """Whoever waits is cancelled in the very moment in which the reply comes."""
+
+    waiting: asyncio.Task[object] | None = None
+
+    async def _request_sub_callback(self, msg: Msg) -> None:
+        await super()._request_sub_callback(msg)
+        if self.waiting is not None:
+            self.waiting.cancel()
+
+    async def _process_pong(self) -> None:
+        await super()._process_pong()
+        if self.waiting is not None:
+            self.waiting.cancel()
+
+
+async def _respond(message: Msg) -> None:
+    await message.respond(b"here")
+
+
+@pytest.mark.parametrize("ask", ["request", "flush"])
+@guards("libs/bus/muster_bus/broker/cancelling.py", "if task is not None and task.cancelling() > before:", rule="I12")
+async def test_a_cancellation_that_comes_with_the_reply_is_not_forgotten(broker: Server, ask: str):
+    client = CancelsItself()
+    await client.connect(broker.url)
+    await client.subscribe("echo", cb=_respond)
+    await client.flush()
+
+    working = client.request("echo", timeout=30) if ask == "request" else client.flush()
+    client.waiting = asyncio.ensure_future(working)
+    try:
+        with pytest.raises(asyncio.CancelledError):
+            await client.waiting
+    finally:
+        client.waiting = None
+        await client.close()

@@ -51,7 +51,9 @@ async def test_tasks_wait_for_a_role_that_does_not_answer_until_one_of_them_find
     waiting = [task_id for task_id, task in state.tasks.items() if task.phase is TaskPhase.READY]
     here = muster.folder / "here"
     here.mkdir()
-    (shown,) = (await asyncio.to_thread(Here(here, MUSTER_NATS_URL=muster.broker.url).document, "status"))["breakers"]
+    there = Here(here, MUSTER_NATS_URL=muster.broker.url)
+    (shown,) = (await asyncio.to_thread(there.document, "status"))["breakers"]
+    held = await asyncio.to_thread(there.document, "status", request)
 
     (muster.folder / "mended").touch()
     stored = Breaker(openings=1, opened_at=muster.bus.clock.now() - PAUSE_SECONDS + 1)  # its pause is nearly over
@@ -60,6 +62,9 @@ async def test_tasks_wait_for_a_role_that_does_not_answer_until_one_of_them_find
 
     assert (answer.status, sum(row.status == "done" for row in answer.tasks)) == (AnswerStatus.PARTIAL, len(waiting))
     assert (len(waiting), shown["role"], shown["state"]) == (TASKS - THRESHOLD, "default.fetch", "open")
+    reasons = {task["reason"].partition(", the next try")[0] for task in held["tasks"] if task["status"] == "ready"}
+    assert reasons == {"held back: role 'fetch' does not answer"}
+    assert "held back: role 'fetch' does not answer" in held["reason"]
     reserved = await muster.entries(request, Reserved)
     assert reserved[THRESHOLD].time >= stored.half_open_at
     assert (await read_breakers(muster.bus, "default"))["fetch"].is_closed

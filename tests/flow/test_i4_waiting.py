@@ -21,16 +21,16 @@ SECONDS = 4.0  # a tenth of it is kept for the answer, and the results must be t
 
 @guards(
     "services/supervisor/muster_supervisor/steps/plan.py",
-    "async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):",
+    "async with asyncio.timeout(owner.seconds_left()):",
     rule="I4",
-    replace="async with asyncio.timeout(None), _model_slot(owner, request):",
+    replace="async with asyncio.timeout(None):",
     case="planning",
 )
 @guards(
     "services/supervisor/muster_supervisor/steps/answer.py",
-    "async with asyncio.timeout(seconds), owner.resources.model_slots:",
+    "async with asyncio.timeout(seconds):",
     rule="I4",
-    replace="async with asyncio.timeout(None), owner.resources.model_slots:",
+    replace="async with asyncio.timeout(None):",
     case="composing",
 )
 @pytest.mark.parametrize("when", ["planning", "refining", "composing"])
@@ -127,7 +127,11 @@ async def test_requests_that_wait_for_workers_keep_no_other_from_being_answered(
     assert "deadline" in answer.text
 
 
-@guards("services/worker/muster_worker/history.py", "if now >= task.deadline:", rule="I4")
+@guards(
+    "services/worker/muster_worker/history.py",
+    "if now >= task.deadline and now >= await self._end_of(task):",
+    rule="I4",
+)
 async def test_a_task_that_comes_after_its_deadline_is_settled_without_work(muster: Muster) -> None:
     await muster.start("worker", "w1")
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 import urllib.error
 import urllib.request
 from typing import Any
@@ -104,18 +103,3 @@ async def test_a_note_reaches_the_log_and_every_task_that_is_dispatched_after_it
 
     (stored,) = await muster.bus.read("tasks.scripted", from_leader=True)
     assert Task.read(stored.data).notes == ("Leave out last year.",)
-
-
-@pytest.mark.sweep
-async def test_a_request_is_cancelled_within_a_second_also_while_it_waits_for_a_person(muster: Muster) -> None:
-    await muster.start("supervisor", "s1")
-    request = await muster.submit([{"id": "a"}], approve=True)
-    await muster.until_log(request, lambda state: bool(state.open_questions))
-
-    began = time.monotonic()
-    await muster.client.cancel(request, "enough")
-    answer = await muster.answer(request)
-    seconds = time.monotonic() - began
-
-    assert answer.status is AnswerStatus.CANCELLED
-    assert seconds < 1.0

@@ -18,10 +18,13 @@ from tests.flow.code_blocks import BLOCKS, blocks_of
 
 ROLES = """\
 import os
+import time
 
 def work(task, ctx):
     with open(os.path.join(os.environ["MUSTER_TEST_FOLDER"], "done"), "a") as done:
         done.write(f"{task.request_id} {task.task_id}\\n")
+    while task.inputs["request"].startswith("Wait") and not os.path.exists(os.environ["MUSTER_TEST_FOLDER"] + "/go"):
+        time.sleep(0.01)
     if task.inputs["request"].startswith("Fail"):
         raise ValueError("the mill is broken")
     return f"did part {task.inputs['part']} of {task.inputs['of']}"
@@ -109,6 +112,21 @@ async def test_the_blocks_of_kaizens_example_run_and_each_of_their_tasks_once(cr
     assert space["progress"]["completed_tasks"] >= 100 + 10 + 5 + 50 + 2 + 3
     assert space["conflicts"] == {"conflicts_found": 0, "resolutions": []}
     assert set(done(crew).values()) == {1}
+
+
+async def test_a_task_that_runs_is_given_to_somebody_else_where_it_is(crew: Path):
+    def reassign_one() -> tuple[str, dict[str, Any]]:
+        supervisor = SupervisorAgent(None, SharedMemoryPool(), "supervisor_1")
+        first, _ = supervisor.delegate("Wait for the sheep", ["worker_1"], 2)
+        moved = supervisor.reassign_task(first, "worker_backup")
+        (crew / "go").touch()
+        return moved["assigned_to"], dict(supervisor.aggregate_results(first["request_id"]))
+
+    assigned_to, found = await asyncio.to_thread(reassign_one)
+
+    assert assigned_to == "worker_backup"
+    assert [result["result"] for result in found["task_results"]] == ["mended part 1", "did part 2 of 2"]
+    assert found["summary"] == "2 of 2 tasks done"
 
 
 @pytest.mark.usefixtures("crew")

@@ -4,6 +4,9 @@ import asyncio
 import time
 from pathlib import Path
 
+import pytest
+
+from muster_protocol.messages.people import APPROVE
 from muster_testing import RunningTeam
 from muster_testing.messages_server import message, refusal, running_messages_server, text
 from muster_testing.otlp import Collector
@@ -40,6 +43,26 @@ async def test_a_rate_limit_of_the_provider_is_an_event_of_the_call_without_a_wo
     assert tree.path(chat) == "invoke_workflow default > invoke_agent writer > chat claude-sonnet-5-5"
     assert [(event.name, event.attributes) for event in chat.events] == [("rate limit", {"muster.seconds": 1.0})]
     assert chat.end - chat.start >= 1.0
+
+
+async def test_a_wait_for_a_person_is_a_span_from_the_question_to_the_decision(
+    muster: Muster, collector: Collector
+) -> None:
+    await muster.start("supervisor", "s1", env=collector.environment)
+    await muster.start("worker", "w1")
+    request = await muster.submit([{"id": "a"}], approve=True)
+    await muster.until_log(request, lambda state: bool(state.open_questions))
+    await muster.client.reply(request, APPROVE)
+
+    answer = await muster.answer(request)
+    tree = await tree_of(collector, answer.trace_id or "", has(**{"wait for person": 1}))
+
+    (wait,) = tree.named("wait for person")
+    (asked,) = (await muster.state(request)).questions.values()
+    assert tree.path(wait) == "invoke_workflow default > wait for person plan"
+    assert wait.attributes["muster.choice"] == APPROVE
+    assert asked.ended_at is not None
+    assert (wait.start, wait.end) == (pytest.approx(asked.asked_at), pytest.approx(asked.ended_at))
 
 
 @guards(

@@ -19,6 +19,8 @@ COMMANDS: dict[str, str] = {
     "conflicts": "muster_cli.commands.conflicts:conflicts",
     "reply": "muster_cli.people.reply:reply",
     "note": "muster_cli.people.note:note",
+    "retry": "muster_cli.people.order:retry",
+    "reassign": "muster_cli.people.order:reassign",
     "cancel": "muster_cli.commands.cancel:cancel",
     "reset": "muster_cli.commands.reset:reset",
     "check": "muster_cli.commands.check:check",

@@ -35,10 +35,24 @@ def add_commands(add_parser: AddParser) -> None:
     conflicts.add_argument("--kind", metavar="K", help="only this kind, such as started_twice")
     add_json(conflicts)
     _add_reply(add_parser)
+    _add_orders(add_parser)
     cancel = add_command(add_parser, "cancel", "end a request now; finished work is kept in its answer")
     cancel.add_argument("id", metavar="ID", help="of a request")
     cancel.add_argument("--reason", default="", help="what the answer says about it")
     add_json(cancel)
+
+
+def _add_orders(add_parser: AddParser) -> None:
+    retry = add_command(add_parser, "retry", "try a task of an open request again that failed or waits to be tried")
+    reassign = add_command(add_parser, "reassign", "give a task of an open request to another role, or to one worker")
+    for command in (retry, reassign):
+        command.add_argument("id", metavar="ID", help="of a request")
+        command.add_argument("task", metavar="TASK", help="the id of a task, as `muster status ID` shows it")
+    reassign.add_argument("role", nargs="?", metavar="ROLE", help="who gets it, whether it matches the task or not")
+    reassign.add_argument("--worker", metavar="NAME", help="instead of a role: a worker that the team file names")
+    for command in (retry, reassign):
+        command.add_argument("--reason", default="", help="why; it stands in the log")
+        add_json(command)
 
 
 def _add_reply(add_parser: AddParser) -> None:

@@ -7,11 +7,12 @@ from typing import Any, cast
 
 from muster_agent.team.file import load_team
 from muster_agent.team.lookup import find_team_file
+from muster_agent.team.schema import Team
 from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
 from muster_cli.json_file import read_json
-from muster_cli.view.console import read_standard_input, say, say_json
+from muster_cli.view.console import console, is_interactive, read_standard_input, say, say_json
 from muster_cli.view.follow import follow
 from muster_protocol.errors import MusterError
 from muster_protocol.messages import Request
@@ -25,11 +26,16 @@ async def ask(given: Namespace, settings: Settings) -> int:
 
 def usual_deadline(settings: Settings, team: str) -> float:
     """What the team's file says, if it lies here; once a supervisor has the request, the log says it."""
+    found = team_here(settings)
+    return found.limits.deadline_seconds if found and found.team == team else DEFAULT_DEADLINE_SECONDS
+
+
+def team_here(settings: Settings) -> Team | None:
+    """The team whose file lies here, if it can be read: whoever runs it says what is wrong with its file."""
     try:
-        found = load_team(find_team_file(None, settings.team_file, Path.cwd()))
+        return load_team(find_team_file(None, settings.team_file, Path.cwd()))
     except MusterError:
-        return DEFAULT_DEADLINE_SECONDS  # whoever runs the team says what is wrong with its file
-    return found.limits.deadline_seconds if found.team == team else DEFAULT_DEADLINE_SECONDS
+        return None
 
 
 def with_options(given: Namespace, fields: dict[str, Any]) -> dict[str, Any]:
@@ -60,4 +66,10 @@ async def send_and_follow(given: Namespace, settings: Settings, fields: dict[str
             else:
                 say(request_id)
             return Exit.DONE
-        return await follow(client, request_id, is_json=given.json, jaeger_url=settings.jaeger_url)
+        asks = given.approve and not given.json and is_interactive()
+        approval = None
+        if asks:
+            from muster_cli.people.approve import Approval  # it draws plans, which no other way of asking does
+
+            approval = Approval(client, request_id, console(is_error=True), team_here(settings), settings.editor)
+        return await follow(client, request_id, is_json=given.json, jaeger_url=settings.jaeger_url, approval=approval)

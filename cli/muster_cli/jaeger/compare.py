@@ -94,6 +94,7 @@ def _checks(timeline: Timeline, spans: list[Span]) -> Iterable[Check]:
     takeovers = sum(step.what is What.TAKE_OVER for step in timeline.steps)
     yield from _several("takeover", _count(ours, names.TAKE_OVER), takeovers)
     if state.answer is not None:
+        yield from _several("wait for a person", _count(ours, names.WAIT_FOR_PERSON), len(state.questions))
         if state.answer.model:  # it was composed; what is refused unread is not
             yield Check("compose", _count(ours, names.COMPOSE), 1)
         yield Check("answer", _count(ours, names.ANSWER), 1)

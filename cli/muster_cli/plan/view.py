@@ -42,7 +42,7 @@ def plan_document(view: PlanView) -> dict[str, Any]:
     }
 
 
-def print_plan(out: "Console", view: PlanView) -> None:
+def print_plan(out: "Console", view: PlanView, ending: str = "nothing was run") -> None:
     if view.plan is not None:
         if view.plan.goal:
             out.print(plain(view.plan.goal), style="bold", soft_wrap=True)
@@ -58,7 +58,7 @@ def print_plan(out: "Console", view: PlanView) -> None:
         out.print(plain(f"{finding.level}: {finding}", 1000), style=STYLES[finding.level], soft_wrap=True)
     if view.estimate is not None:
         out.print(plain(in_words(view.estimate), 1000), soft_wrap=True)
-    out.print("nothing was run", style="dim")
+    out.print(ending, style="dim")
 
 
 def tree(plan: Plan) -> Iterator[str]:

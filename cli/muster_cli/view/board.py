@@ -95,7 +95,11 @@ class Board:
         return news
 
     def _of_people(self, body: Question | Decision) -> News | None:
-        return self._asked(body) if isinstance(body, Question) else News(NewsKind.DECISION, words_of(body))
+        if isinstance(body, Question):
+            return self._asked(body)
+        if body.decision == "reassign" and body.task_id is not None:
+            self.assignments.pop(body.task_id, None)
+        return News(NewsKind.DECISION, words_of(body))
 
     def apply_event(self, event: Event, now: float) -> News | None:
         """Take note of an event; returns what is new."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 WIDTH = 120
+MAX_TYPED = 4096  # bytes of a line: a terminal takes no longer one
 
 
 def console(*, is_error: bool = False) -> "Console":
@@ -45,6 +46,27 @@ def is_confirmed(question: str) -> bool:
     with interruptible():
         reply = input(f"{clean(question)} [y/N] ")
     return reply.strip().lower() in ("y", "yes")
+
+
+def is_interactive() -> bool:
+    """Whether a person sits in front of it, who sees what is asked and can reply."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+async def line_from_terminal(question: str) -> str | None:
+    """What a person types in reply; None at the end of the input. The event loop goes on meanwhile."""
+    import asyncio
+    import os
+
+    print(clean(question), end=" ", file=sys.stderr, flush=True)
+    loop, typed = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), typed.set)
+    try:
+        await typed.wait()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    line = os.read(sys.stdin.fileno(), MAX_TYPED)  # a terminal gives one line at a time
+    return line.decode(errors="replace").strip() if line else None
 
 
 def read_standard_input() -> str:

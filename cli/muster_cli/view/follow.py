@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -25,16 +26,23 @@ from muster_protocol.messages import Answer, AnswerStatus
 from muster_protocol.status import explain
 from muster_protocol.workers.signs import Signs
 
+if TYPE_CHECKING:
+    from muster_cli.people.approve import Approval
+
 SILENCE_SECONDS = 5.0  # without news for this long, show what is being waited for
 LOOK_SECONDS = 2.0  # between two looks while nothing happens: a worker may die meanwhile
 
 
-async def follow(client: Client, request_id: str, *, is_json: bool, jaeger_url: str | None) -> int:
-    """Show a request until it is answered; returns the exit code of its answer."""
+async def follow(
+    client: Client, request_id: str, *, is_json: bool, jaeger_url: str | None, approval: "Approval | None" = None
+) -> int:
+    """Show a request until it is answered, after its plan was approved here; returns the exit code of its answer."""
     errors = console(is_error=True)
     board = Board(RequestState(request_id))
     errors.print(f"request {request_id}", style="dim")
     try:
+        if approval is not None:
+            await client.in_time(request_id, approval.ask())
         answer = await client.in_time(
             request_id, watched(client, board, screen_for(errors, board, client.bus.clock.now))
         )
@@ -43,11 +51,13 @@ async def follow(client: Client, request_id: str, *, is_json: bool, jaeger_url: 
             say_json({"request_id": request_id, "no_answer": late.missing})
         _show_late(errors, request_id, late.missing)
         return Exit.NO_ANSWER
-    except (asyncio.CancelledError, BrokerAway):
+    except (asyncio.CancelledError, BrokerAway, EOFError) as end:
         errors.print(
             f"the request goes on: `muster status {request_id}` shows it, `muster wait {request_id}` follows it, "
             f"`muster cancel {request_id}` ends it"
         )
+        if isinstance(end, EOFError):
+            return Exit.INTERRUPTED
         raise
     if is_json:
         say_json(answer.model_dump(mode="json", by_alias=True), is_indented=True)

@@ -79,6 +79,8 @@ def _request_row(step: Step, now: float) -> Row:
         case What.ANSWER:
             status = step.details.get("status")
             label, mark = f"answer: {status}" if status else "answer", PARTIAL if status == "partial" else mark
+        case What.QUESTION:
+            label, ink, reason = "asked a person", Ink.WAITING, _asked(step)
         case What.QUEUED:
             ink = Ink.WAITING
         case What.TAKE_OVER:
@@ -86,7 +88,7 @@ def _request_row(step: Step, now: float) -> Row:
         case What.HAND_BACK:
             label, ink = "handed back", Ink.WAITING
         case What.DECISION:
-            label, ink = "cancel", Ink.MOMENT
+            label, ink = _decided(step), Ink.MOMENT
             who, reason = plain(str(step.details.get("by", ""))), str(step.details.get("reason", ""))
         case _:
             pass
@@ -96,6 +98,21 @@ def _request_row(step: Step, now: float) -> Row:
 def _grown(step: Step) -> str:
     """How many tasks came, and because of what."""
     return f"{counted(len(step.details['tasks']), 'task')} more ({step.details['cause']})"
+
+
+def _asked(step: Step) -> str:
+    """What a person was asked, and what counts."""
+    said = step.details.get("decision")
+    replied = "" if said is None else f": {said['decision']} {said.get('choice') or ''}".rstrip() + f" by {said['by']}"
+    return plain(f"{step.details['text']}{replied}")
+
+
+def _decided(step: Step) -> str:
+    """What somebody said: `cancel`, `reply reject`, `reassign find to analyst`."""
+    details = step.details
+    words = [str(details["decision"]), str(details.get("choice") or details.get("task_id") or "")]
+    to = details.get("worker") or details.get("role")
+    return plain(" ".join([*filter(None, words), *((f"to {to}",) if to else ())]))
 
 
 def _mark(step: Step) -> tuple[str, str]:

@@ -2,7 +2,8 @@
 
 from muster_client.client import Client
 from muster_client.follow import LiveEvent, Update
+from muster_client.orders import Answered
 from muster_client.overdue import NoAnswer
 from muster_client.replies import NotAsked, Settled
 
-__all__ = ["Client", "LiveEvent", "NoAnswer", "NotAsked", "Settled", "Update"]
+__all__ = ["Answered", "Client", "LiveEvent", "NoAnswer", "NotAsked", "Settled", "Update"]

@@ -15,7 +15,6 @@ from typing import Any, Self, TypedDict, TypeVar, Unpack
 from muster_bus.bodies import MAX_INLINE, reference_of
 from muster_bus.broker import queues
 from muster_bus.connection import Bus
-from muster_bus.log import read_log
 from muster_bus.process.settings import TraceSettings, process_settings, secrets_in_address
 from muster_bus.publish import NoStream
 from muster_bus.redact import KNOWN
@@ -23,7 +22,7 @@ from muster_bus.tracing import names
 from muster_bus.tracing.tracing import OFF, Tracing, application_tracer
 from muster_client.follow import Following, Update
 from muster_client.overdue import Expected, in_time
-from muster_client.replies import ReplyFields, question_for, reply_to
+from muster_client.speaker import Speaker
 from muster_client.timeline import Timeline
 from muster_client.timeline.read import read_timeline
 from muster_client.view import RequestView, view
@@ -31,8 +30,14 @@ from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Invalid, Misconfigured
 from muster_protocol.fields import check_spelling, check_supported
-from muster_protocol.fold import Entry, RequestState, apply, fold
-from muster_protocol.messages import Answer, Budget, Cancel, Decision, Note, Reply, Request, Result, Taken
+from muster_protocol.fold import Entry, RequestState, apply
+from muster_protocol.messages import (
+    Answer,
+    Budget,
+    Request,
+    Result,
+    Taken,
+)
 from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
 from muster_protocol.plan import Plan
 from muster_protocol.sender import Origin, Sender
@@ -64,11 +69,11 @@ class RequestFields(TypedDict, total=False):
     metadata: dict[str, Any] | None
 
 
-class Client:
+class Client(Speaker):
     """One connection from which requests are asked."""
 
     def __init__(self, bus: Bus, *, team: str = "default") -> None:
-        self.bus = bus
+        super().__init__(bus)
         self.team = team
         self.usual_deadline_seconds = DEFAULT_DEADLINE_SECONDS  # of requests that name none, until the log says it
         self._longest_deadline: float | None = None
@@ -177,11 +182,6 @@ class Client:
         known = self._sent.get(request_id)
         return await in_time(work, Expected(self.bus, request_id, self.usual_deadline_seconds, self.team, known))
 
-    async def state(self, request_id: str) -> RequestState:
-        """What the log says now."""
-        request_id = subjects.as_id(request_id)
-        return fold(request_id, await read_log(self.bus, request_id, from_leader=True))
-
     async def view(self, request_id: str) -> RequestView:
         """How the request and its tasks stand now, each with a status and a reason."""
         return await view(self.bus, subjects.as_id(request_id))
@@ -189,31 +189,6 @@ class Client:
     async def timeline(self, request_id: str) -> Timeline:
         """What has happened to the request so far, step by step."""
         return await read_timeline(self.bus, subjects.as_id(request_id))
-
-    async def cancel(self, request_id: str, reason: str = "") -> None:
-        """Ask the owner to end the request now; returns when that is kept."""
-        request_id = subjects.as_id(request_id)
-        origin = self.bus.origin(request_id, nonce=secrets.token_hex(4))
-        await self.bus.store(Cancel(request_id=request_id, reason=reason), origin, give_up_after=GIVE_UP_AFTER_SECONDS)
-
-    async def reply(self, request_id: str, choice: str = "", **more: Unpack[ReplyFields]) -> Decision | None:
-        """Reply to what a request asks; the decision that it became. None: it is kept, and nobody has taken it in yet.
-
-        Raises Settled with the decision that stands, NotAsked, and Invalid with all that is wrong with the reply.
-        """
-        state = await self.state(request_id)
-        asked = question_for(state, more.pop("question", ""))
-        fields = {"request_id": state.request_id, "question": asked.question.id, "choice": choice, **more}
-        return await reply_to(self.bus, Reply.of(fields))
-
-    async def note(self, request_id: str, text: str) -> None:
-        """Say something about a request that goes on; returns when that is kept."""
-        request_id = subjects.as_id(request_id)
-        note, origin = (
-            Note.of({"request_id": request_id, "text": text}),
-            self.bus.origin(request_id, nonce=secrets.token_hex(4)),
-        )
-        await self.bus.store(note, origin, give_up_after=GIVE_UP_AFTER_SECONDS)
 
     async def close(self) -> None:
         await self.bus.close()

@@ -87,11 +87,17 @@ async def _taken_in(known: RequestLog, question: str, sequence: int, within: flo
         return None
 
 
-def _outcome(state: RequestState, question: str, sequence: int) -> Decision | None:
+def raise_refused(state: RequestState, sequence: int) -> None:
+    """Raise with the reason, if the owner refused the message at this place on `control`."""
     refused = next((one for one in state.refusals if one.control_sequence == sequence), None)
     if refused is not None:
         where, _, reason = refused.reason.partition(": ")
-        raise Invalid(reason or refused.reason, where if reason else "")
+        is_field = bool(reason) and " " not in where
+        raise Invalid(reason if is_field else refused.reason, where if is_field else "")
+
+
+def _outcome(state: RequestState, question: str, sequence: int) -> Decision | None:
+    raise_refused(state, sequence)
     decision = state.questions[question].decision
     if decision is not None and decision.control_sequence != sequence:
         raise Settled(decision)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from muster_bus.broker.queues import LOOK_UP_SECONDS, ack_wait_of, task_queue
+from muster_bus.buckets.breakers import read_breakers
 from muster_bus.buckets.conflicts import count_of_request
 from muster_bus.buckets.workers import read_signs
 from muster_bus.connection import Bus
@@ -21,6 +22,7 @@ from muster_protocol.fold import RequestState, TaskPhase, TaskState, fold
 from muster_protocol.messages import HandedBack, Started
 from muster_protocol.questions import questions_as_json
 from muster_protocol.status import Seen, Standing, explain, explain_task
+from muster_protocol.workers.breaker import Breaker
 from muster_protocol.workers.signs import Signs
 
 _STARTS: dict[str, type[Started] | type[HandedBack]] = {Started.kind: Started, HandedBack.kind: HandedBack}
@@ -88,11 +90,16 @@ async def views(bus: Bus, request_ids: Iterable[str]) -> list[RequestView]:
     """How some requests stand; each costs reading its log."""
     signs = await read_signs(bus)
     found: list[RequestView] = []
+    by_team: dict[str, dict[str, Breaker]] = {}  # the breakers that were read
     for request_id in request_ids:
         state = fold(request_id, await read_log(bus, request_id, from_leader=True))
         is_working = state.in_flight and state.answer is None
         started = await _started(bus, request_id) if is_working else dict[AttemptId, str]()
-        found.append(RequestView(state, await seen_with(bus, state, Seen(bus.clock.now(), started), signs)))
+        if state.ready and state.team not in by_team:
+            with suppress(MusterError):  # an installation that an older version provisioned has none
+                by_team[state.team] = await read_breakers(bus, state.team)
+        seen = Seen(bus.clock.now(), started, breakers=by_team.get(state.team, {}))
+        found.append(RequestView(state, await seen_with(bus, state, seen, signs)))
     return found
 
 

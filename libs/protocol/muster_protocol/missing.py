@@ -1,8 +1,9 @@
 """What a request lacks that has no answer though its deadline has passed, in words for whoever waits. Pure."""
 
+from muster_protocol.counted import few
 from muster_protocol.fold.state import RequestState, TaskPhase
 from muster_protocol.sender import shown_name
-from muster_protocol.status import Seen, few, unserved_tag
+from muster_protocol.status import Seen, unserved_tag
 
 _NOT_DONE = (TaskPhase.READY, TaskPhase.RESERVED, TaskPhase.DELAYED, TaskPhase.AWAITING_RETRY)
 

@@ -52,12 +52,18 @@ def questions_as_json(state: RequestState) -> list[dict[str, Any]]:
 
 def decision_as_json(decision: Decision) -> dict[str, Any]:
     """What was decided; the plan that somebody wrote stands as the request's plan."""
-    return decision.model_dump(mode="json", include={"decision", "choice", "value", "by", "reason", "said_at"})
+    fields = {"decision", "choice", "value", "by", "reason", "said_at"}
+    if decision.task_id is not None:
+        fields = fields - {"choice", "value"} | {"task_id", "attempt", "role", "worker"}
+    return decision.model_dump(mode="json", include=fields)
 
 
 def words_of(decision: Decision) -> str:
     """What was said, by whom and why, on one line."""
     what = f"{decision.decision} {decision.choice}".rstrip()
+    if decision.task_id is not None:
+        to = f"worker {decision.worker}" if decision.worker else decision.role
+        what = f"{decision.decision} {decision.task_id}{f' to {to}' if to else ''}"
     because = f": {decision.reason}" if decision.reason else ""
     return f"{what} by {decision.by}{because}"
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from muster_protocol.attempt_id import AttemptId
-from muster_protocol.counted import counted
+from muster_protocol.counted import counted, few
 from muster_protocol.fold.growth import is_complete
 from muster_protocol.fold.people import why_cancelled
 from muster_protocol.fold.state import FINAL, RequestState, TaskPhase, TaskState
@@ -16,9 +16,10 @@ from muster_protocol.messages import Answer, AnswerStatus, Failure
 from muster_protocol.questions import is_asking, question_of, waits_for_reply
 from muster_protocol.sender import shown_name
 from muster_protocol.status_words import RequestStatus, TaskStatus, open_status
+from muster_protocol.workers.breaker import Breaker
+from muster_protocol.workers.held import held_text
 from muster_protocol.workers.signs import Signs
 
-NAMES = 3  # tasks that are named before the rest is counted
 MAX_REASON = 200  # characters of a reason: it is read on one line
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _LIBRARIES = ("/site-packages/", "/lib/python", "<frozen ")  # a frame of the role itself is more useful
@@ -48,6 +49,7 @@ class Seen:
     started: Mapping[AttemptId, str] = field(default_factory=dict[AttemptId, str])  # and which worker it was
     live_tags: Collection[str] | None = None
     signs: Signs | None = None  # of the workers; None: not known
+    breakers: Mapping[str, Breaker] = field(default_factory=dict[str, Breaker])  # by role, as far as they are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +106,18 @@ def _task_reason(state: RequestState, task: TaskState, seen: Seen) -> str:
             return "for the approval of the plan"
         return f"for {few(missing)}"
     if task.phase in _SOON:
-        return _SOON[task.phase]
+        return _held(task, seen) or _SOON[task.phase]
     if task.phase is TaskPhase.DONE:
         return work_text(task)
     if task.phase in (TaskPhase.AWAITING_RETRY, TaskPhase.DELAYED):
         return f"in {max(0.0, task.not_before - seen.now):.1f} s after: {_short(task.reason or '')}"
     return task.reason or "no reason given"
+
+
+def _held(task: TaskState, seen: Seen) -> str:
+    """Why a ready task is not given out although there is room; empty: it is."""
+    is_ready = task.phase is TaskPhase.READY and bool(seen.breakers)
+    return held_text(task, seen.breakers, seen.signs, seen.now) if is_ready else ""
 
 
 def work_text(task: TaskState) -> str:
@@ -280,18 +288,13 @@ def _progress(state: RequestState, seen: Seen) -> str:
         if task.phase in (TaskPhase.DELAYED, TaskPhase.AWAITING_RETRY):
             wait = max(0.0, task.not_before - seen.now)
             return f"{so_far}, {task.spec.name} is tried again in {wait:.1f} s after: {_short(task.reason or '')}"
-    return f"{so_far}, {_owner(state)} decides what is next"
+    waiting = (state.tasks[one] for one in state.ready)
+    held = next((f"{task.spec.name}: {text}" for task in waiting if (text := _held(task, seen))), None)
+    return f"{so_far}, {held or f'{_owner(state)} decides what is next'}"
 
 
 def _owner(state: RequestState) -> str:
     return shown_name("supervisor", state.owner) if state.owner else "nobody"
-
-
-def few(names: list[str]) -> str:
-    """The first names, and how many more there are."""
-    if len(names) <= NAMES:
-        return ", ".join(names)
-    return f"{', '.join(names[:NAMES])} and {len(names) - NAMES} more"
 
 
 def _short(text: str, limit: int = MAX_REASON) -> str:

@@ -287,6 +287,8 @@ def _decide(summary: Summary, headers: Mapping[str, str]) -> None:
     elif decision in ("reply", "default"):
         is_about_plan = summary.questions.pop(headers.get(h.QUESTION, ""), False)
         summary.is_cancelled |= is_about_plan and h.REJECTED in headers
+    elif decision == "reassign" and summary.tally is not None:
+        summary.tally.withdraw(headers.get(h.TASK, ""), number(headers.get(h.ATTEMPT, "")))
 
 
 def _ended(status: str) -> RequestStatus:

@@ -5,7 +5,8 @@ attempt runs or before the first one. Which result counts is the fold's rule (`i
 attempt changes nothing, a failed task that is tried again is not failed any more, and neither is one whose success
 comes late. There are two sources for the same numbers:
   TaskTally   follows a log as it grows: which attempts there are is read from the bodies of the owner's `reserved`
-              entries, what they came to from the headers `task`, `attempt` and `status` of results
+              entries, what they came to from the headers `task`, `attempt` and `status` of results; which of them a
+              person gave to somebody else, from the headers of decisions
   counts_of   asks the fold
 Both agree, because an owner reserves nothing that the fold would refuse, but for a task that is just done.
 """
@@ -56,6 +57,12 @@ class TaskTally:
             if is_next and self._results.get(task_id) is not ResultStatus.DONE:
                 self._attempts[task_id] = reservation.attempt
                 self._results.pop(task_id, None)
+
+    def withdraw(self, task_id: str, following: int) -> None:
+        """Somebody else gets the task with this attempt: the one before it, if it still runs, came to nothing."""
+        newest = self._attempts.get(task_id, 0)
+        if newest and following == newest + 1 and task_id not in self._results:
+            self._results[task_id] = ResultStatus.CANCELLED
 
     def add_result(self, task_id: str, attempt: int, status: str, *, by_owner: bool) -> bool:
         """An attempt came to this; whether it counts."""

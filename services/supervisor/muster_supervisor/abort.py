@@ -37,18 +37,25 @@ async def _abort(
 
 
 def stop_overtaken(owner: Owner) -> None:
-    """Stop, in the background, attempts whose task is done: an earlier one that was given up has succeeded after all.
+    """Stop, in the background, attempts for which nobody waits any more.
 
-    Each is told once, and once more when its message is known, which is deleted then.
+    An earlier one that was given up has succeeded after all, or a person gave the task to somebody else. Each is told
+    once, and once more when its message is known, which is deleted then.
     """
-    for task_id in owner.state.overtaken:
-        attempt = owner.state.tasks[task_id].attempts[-1]
-        told = (task_id, attempt.number, attempt.task_sequence)
-        if told not in owner.told_to_stop:
-            owner.told_to_stop.add(told)
-            attempt_id = owner.state.attempt_id(task_id, attempt.number)
-            reason = "an earlier attempt has succeeded"
-            owner.in_background(partial(stop, owner, attempt_id, attempt.task_sequence, reason))
+    state = owner.state
+    for task_id in state.overtaken:
+        newest = state.attempt_id(task_id, len(state.tasks[task_id].attempts))
+        _stop_once(owner, newest, "an earlier attempt has succeeded")
+    for task_id, number in state.withdrawn:
+        _stop_once(owner, state.attempt_id(task_id, number), "a person gave the task to somebody else")
+
+
+def _stop_once(owner: Owner, attempt_id: AttemptId, reason: str) -> None:
+    sequence = owner.state.tasks[attempt_id.task_id].attempts[attempt_id.attempt - 1].task_sequence
+    told = (attempt_id.task_id, attempt_id.attempt, sequence)
+    if told not in owner.told_to_stop:
+        owner.told_to_stop.add(told)
+        owner.in_background(partial(stop, owner, attempt_id, sequence, reason))
 
 
 async def stop(owner: Owner, attempt: AttemptId, task_sequence: int | None, reason: str) -> None:

@@ -54,6 +54,11 @@ class Controls:
 
 async def read_controls(owner: Owner, after: int) -> int:
     """Record a decision for each control message after this sequence; returns the last sequence that was read."""
+    async with owner.copying:  # one at a time: each is judged by what those before it have changed
+        return await _copy(owner, after)
+
+
+async def _copy(owner: Owner, after: int) -> int:
     after = max(after, owner.state.controls_seen)
     for raw in await owner.bus.read(subjects.control(owner.request_id), after, from_leader=True):
         after = raw.sequence

@@ -6,6 +6,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypedDict
 
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.fold import (
@@ -14,17 +15,17 @@ from muster_protocol.fold import (
     TaskState,
     advance,
     is_complete,
+    last_moment,
     left_of,
     next_timer,
     pending_growth,
 )
 from muster_protocol.fold.budget import UNLIMITED
 from muster_protocol.fold.people import why_cancelled
+from muster_protocol.fold.timers import LEAST_SECONDS
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
 from muster_protocol.questions import is_approval_asked
 from muster_protocol.retry import is_refined, retry_delay, retry_of
-
-MAX_RESERVE_SECONDS = 5.0  # the most that is kept back before a deadline to compose the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class GiveAnswer:
 
     status: AnswerStatus
     reason: str
-    is_plain: bool = False  # composed without a model, which may be what fails
+    is_plain: bool = False  # composed without a model, which may be what fails or what somebody will not wait for
     cause: str = ""  # the class of what ended the request, for `error.type`; empty: what ended its tasks
 
 
@@ -148,13 +149,6 @@ def next_time(state: RequestState) -> float | None:
     return min(times, default=None)
 
 
-def last_moment(state: RequestState) -> float | None:
-    """When work must end so that an answer can be composed: a tenth of the time is kept back, within bounds."""
-    if state.deadline is None:
-        return None
-    return state.deadline - min(MAX_RESERVE_SECONDS, max(0.0, state.deadline - state.started_at) * 0.1)
-
-
 def status_of(state: RequestState) -> AnswerStatus:
     """The status of an answer that is given now."""
     done = sum(task.phase is TaskPhase.DONE for task in state.tasks.values())
@@ -172,7 +166,7 @@ def _ending(state: RequestState, now: float) -> GiveAnswer | None:
     """The answer, if the request was cancelled, is complete, or has no time left."""
     if state.cancelled is not None:
         cause = "cancelled" if state.cancelled.decision == "cancel" else "rejected"
-        return GiveAnswer(AnswerStatus.CANCELLED, why_cancelled(state.cancelled), cause=cause)
+        return GiveAnswer(AnswerStatus.CANCELLED, why_cancelled(state.cancelled), is_plain=True, cause=cause)
     if is_complete(state):
         return GiveAnswer(status_of(state), "")
     moment = last_moment(state)
@@ -223,16 +217,25 @@ def _dispatchable(
         yield Reservation(
             task_id=task_id,
             attempt=len(task.attempts) + 1,
-            timeout_seconds=_until(moment, task.spec.timeout_seconds or plan_entry.timeout_seconds, now),
+            **_until(moment, task.spec.timeout_seconds or plan_entry.timeout_seconds, now),
             tokens=tokens,
             usd=usd,
         )
 
 
-def within_request(state: RequestState, timeout_seconds: float, now: float) -> float:
+class Timeout(TypedDict):
+    """How long an attempt may take, and how long it might if the request did not end sooner."""
+
+    timeout_seconds: float
+    wanted_seconds: float | None
+
+
+def within_request(state: RequestState, seconds: float, now: float) -> Timeout:
     """The attempt's timeout, but no longer than the request itself has."""
-    return _until(last_moment(state), timeout_seconds, now)
+    return _until(last_moment(state), seconds, now)
 
 
-def _until(moment: float | None, timeout_seconds: float, now: float) -> float:
-    return timeout_seconds if moment is None else max(0.001, min(timeout_seconds, moment - now))
+def _until(moment: float | None, seconds: float, now: float) -> Timeout:
+    if moment is None or seconds <= moment - now:
+        return {"timeout_seconds": seconds, "wanted_seconds": None}
+    return {"timeout_seconds": max(LEAST_SECONDS, moment - now), "wanted_seconds": seconds}

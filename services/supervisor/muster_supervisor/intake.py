@@ -56,7 +56,8 @@ class Intake:
                 raise
             if run is not None and may_be_suspect(delivery.number):
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(run.settled.wait(), SUSPECT_SECONDS)
+                    async with asyncio.timeout(SUSPECT_SECONDS):  # wait_for may forget a cancellation
+                        await run.settled.wait()
         if run is not None:
             await run.slot_released.wait()
 

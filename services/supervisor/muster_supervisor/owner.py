@@ -17,7 +17,7 @@ from muster_bus.log import RequestLog
 from muster_bus.redact import KNOWN
 from muster_protocol import headers as h
 from muster_protocol.errors import MusterError
-from muster_protocol.fold import Entry, RequestState
+from muster_protocol.fold import Entry, RequestState, last_moment
 from muster_protocol.messages import Answer, LogBody, PlanRecorded, Request, Result, Taken, Usage
 from muster_protocol.sender import Origin
 from muster_supervisor.calling.callbacks import Callbacks
@@ -25,7 +25,6 @@ from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
 from muster_supervisor.choosing.unserved import tags_in
 from muster_supervisor.choosing.window import Windows
-from muster_supervisor.decide import last_moment
 
 log = logging.getLogger("muster.supervisor")
 
@@ -78,7 +77,10 @@ class Owner:
         self.trace = resources.bus.tracing.request(request_id, delivery.headers)
         self.log = RequestLog(resources.bus, request_id, self.trace.carrier, self._on_folded)
         self._measured_up_to = 0
-        self._tags: tuple[int, frozenset[str]] = 0, frozenset()  # of so many tasks
+        self._tags: tuple[tuple[int, int], frozenset[str]] = (
+            (0, 0),
+            frozenset(),
+        )  # so many tasks, that decision
         self.turns: Counter[tuple[str, ...]] = Counter()  # of roles that match the same tasks
         self.term = 0
         self.planning_error = ""  # why there is no plan yet
@@ -94,6 +96,8 @@ class Owner:
         self.meters: dict[tuple[int, str], Meter] = {}  # of our own model calls, by term and purpose
         self.revising: set[str] = set()  # tasks whose next attempt is being prepared
         self.told_to_stop: set[tuple[str, int, int | None]] = set()  # attempts that were overtaken, and their messages
+        self.is_ending = asyncio.Event()  # the log says that somebody has cancelled the request
+        self.copying = asyncio.Lock()  # held while what people said is copied into the log
         self._background: set[asyncio.Task[None]] = set()
         self._background_error: Exception | None = None
 
@@ -126,9 +130,11 @@ class Owner:
         return max(0.0, (last_moment(self.state) or self.deadline) - self.now())
 
     def open_of(self, placed: Iterable[Placed]) -> list[Placed]:
-        """Those without a result: of the others nobody looks for the message."""
-        tasks = self.state.tasks
-        return [one for one in placed if tasks[one.task_id].attempts[one.attempt - 1].result is None]
+        """Those without a result, or taken away by a person: of the others nobody looks for the message."""
+        tasks, withdrawn = self.state.tasks, self.state.withdrawn
+        return [
+            one for one in placed if tasks[one.task_id].attempts[one.attempt - 1].result is None or one[:2] in withdrawn
+        ]
 
     def unnoted_messages(self) -> list[int]:
         """Where the messages lie of which the log does not tell yet."""
@@ -136,8 +142,9 @@ class Owner:
 
     def tags(self) -> frozenset[str]:
         """All tags on which its tasks can be given out."""
-        if self._tags[0] != len(self.state.tasks):
-            self._tags = len(self.state.tasks), tags_in(self.state)
+        known = len(self.state.tasks), self.state.controls_seen  # a person may give a task to another role
+        if self._tags[0] != known:
+            self._tags = known, tags_in(self.state)
         return self._tags[1]
 
     def check(self) -> None:
@@ -232,6 +239,8 @@ class Owner:
 
     def _on_folded(self, entry: Entry) -> None:
         """Measure what comes under our term, once: what came before was its owner's to measure."""
+        if self.state.cancelled is not None:
+            self.is_ending.set()
         result = entry.body
         if type(result) is not Result or not 0 < self.term == self.state.term or entry.sequence <= self._measured_up_to:
             return

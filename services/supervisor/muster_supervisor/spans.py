@@ -16,7 +16,7 @@ from muster_bus.lease import Delivery
 from muster_bus.publish import Outgoing
 from muster_bus.tracing import names
 from muster_bus.tracing.computed import ComputedSpan
-from muster_bus.tracing.context import RequestTrace
+from muster_bus.tracing.context import RequestTrace, answer_id_of, wait_id_of
 from muster_bus.tracing.tracing import MAX_REASON, Value, event, fail
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import AnswerStatus, Extended
@@ -158,4 +158,18 @@ def export_answer(bus: Bus, delivery: Delivery, request: RequestTrace, state: Re
         error_class=(answer.error_class or "logic") if is_failed else "",
         reason=bus.tracing.shown(next(iter(answer.gaps), ""))[:MAX_REASON] if is_failed else "",
     )
-    bus.tracing.export_answer(request, answer.request_id, span)
+    bus.tracing.export_below(request, answer_id_of(answer.request_id), span)
+
+
+def export_waits(bus: Bus, request: RequestTrace, state: RequestState) -> None:
+    """For how long people were waited for, from each question to its decision or to the answer; all from the log."""
+    for asked in state.questions.values() if bus.tracing.is_on else ():
+        about = "task" if asked.question.task_id else "plan"
+        attributes: dict[str, Value] = {names.REQUEST_ID: state.request_id, names.QUESTION: asked.question.id}
+        if asked.question.task_id:
+            attributes[names.TASK_ID] = asked.question.task_id
+        if asked.decision is not None:
+            attributes[names.CHOICE] = asked.decision.choice or asked.decision.decision
+        end = state.answered_at if asked.ended_at is None else asked.ended_at
+        span = ComputedSpan(f"{names.WAIT_FOR_PERSON} {about}", attributes, asked.asked_at, end)
+        bus.tracing.export_below(request, wait_id_of(state.request_id, asked.question.id), span)

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from enum import Enum
 
@@ -9,13 +10,15 @@ from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.log import read_log
 from muster_protocol import headers as h
-from muster_protocol.fold import Entry, settled_by
+from muster_protocol.fold import Entry, RequestState, fold, settled_by
 from muster_protocol.messages import Result, Task
 from muster_worker.poison import is_poison
 
 STALE_SECONDS = 0.1  # after a look that took longer a peer may have stored a result since
 MAX_STALE_SECONDS = 3.0  # what a delivery may come to that was handed back again and again: a broker may be far away
 MAX_LOOKS = 3  # of one delivery; if all were slow it is handed back
+MAX_ANSWERED = 1_000  # requests of which late tasks came
+FOLDED_SECONDS = 1.0  # for which a log that was read holds
 LOOK_UP_AFTER_SECONDS = 3.0  # a task that arrives later than this after its reservation is looked up
 
 
@@ -39,18 +42,42 @@ class History:
         self._is_cancelled = is_cancelled
         self.ack_wait = math.inf
         self.connected_at = 0.0  # broker time
+        self._answered: OrderedDict[str, None] = OrderedDict()  # requests whose answer was seen here
+        self._folded: tuple[float, RequestState] = -math.inf, RequestState("")  # what was last read, and when
 
     async def judge(self, task: Task, delivery: Delivery) -> Verdict:
         """The verdict on this delivery; what costs a read of the broker is asked last."""
         now = self._bus.clock.now()
         if self._is_cancelled(task.request_id):
             return Verdict.CANCELLED
-        if now >= task.deadline:
+        if now >= task.deadline and now >= await self._end_of(task):
             return Verdict.LATE
         is_suspect = has_other_id(task, delivery.headers) or may_be_copy(
             task, delivery.number, now, self.connected_at, self.ack_wait
         )
         return await self._look_up(task, delivery) if is_suspect else Verdict.RUN
+
+    async def _end_of(self, task: Task) -> float:
+        """When an attempt ends by its log: the deadline in its message may have moved, since people were waited for.
+
+        Of many late tasks of one request the first one of each second pays for the read.
+        """
+        request_id = task.request_id
+        if request_id in self._answered:
+            return 0.0
+        read_at, state = self._folded
+        if state.request_id != request_id or time.monotonic() - read_at > FOLDED_SECONDS:
+            state = fold(request_id, await read_log(self._bus, request_id, from_leader=True))
+            self._folded = time.monotonic(), state
+        if state.answer is not None:
+            self._answered[request_id] = None
+            if len(self._answered) > MAX_ANSWERED:
+                self._answered.popitem(last=False)
+            return 0.0
+        found = state.tasks.get(task.task_id)
+        if found is None or not 1 <= task.attempt <= len(found.attempts):
+            return 0.0
+        return found.attempts[task.attempt - 1].deadline
 
     async def _look_up(self, task: Task, delivery: Delivery) -> Verdict:
         """The verdict by the log, which is looked at again if this process or the broker was slow to say `run`."""

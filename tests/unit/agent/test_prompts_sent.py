@@ -72,7 +72,8 @@ def seen() -> Seen:
     roles = [role for role in team.roles if isinstance(role, ModelRole) and role.name != "writer"]
     up = tuple(card_with(card_of(role), team, tools_for(role, team)) for role in roles)
     tags = tuple(tag for card in up for tag in card.tags)
-    return Seen((WorkerCard(name="w1", tags=tags, slots=4, roles=up),), 540.0, "Thursday, 19 November 2026")
+    notes = ("Leave out Google Cloud.", "The management reads tables.")
+    return Seen((WorkerCard(name="w1", tags=tags, slots=4, roles=up),), 540.0, "Thursday, 19 November 2026", notes)
 
 
 async def test_the_prompt_of_a_planner_and_that_of_a_plan_to_be_mended():
@@ -124,7 +125,14 @@ async def test_the_prompt_of_a_worker_from_its_first_to_its_last_turn():
 @pytest.mark.parametrize(
     ("name", "brief"),
     [
-        ("refine", RefineBrief("Find the price of one vCPU hour.", "bad_output: the output is not JSON: 'About 4 ct'")),
+        (
+            "refine",
+            RefineBrief(
+                "Find the price of one vCPU hour.",
+                "bad_output: the output is not JSON: 'About 4 ct'",
+                notes=("Prices in euros.",),
+            ),
+        ),
         (
             "compose",
             ComposeBrief(

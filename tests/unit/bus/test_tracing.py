@@ -91,6 +91,7 @@ def test_no_two_rules_fit_one_name():
         "refine a",
         "compose",
         "grow over",
+        "wait for person plan",
         "conflict",
         "take over",
         "answer done",

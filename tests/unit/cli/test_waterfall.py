@@ -22,7 +22,12 @@ from tests.unit.protocol.log_builder import (
     START,
     LogBuilder,
     answer,
+    approval,
+    decision,
     failure,
+    order,
+    plan_entry,
+    plan_of,
     planned,
     reserved,
     result,
@@ -241,3 +246,25 @@ def test_a_long_name_of_a_worker_keeps_its_beginning_and_its_end():
 @given(st.text(max_size=40), st.integers(4, 30))
 def test_what_is_fitted_has_exactly_so_many_cells(text: str, cells: int):
     assert cell_len(fit(text, cells)) == cells
+
+
+def test_what_people_were_asked_and_what_they_said_have_lines_of_their_own():
+    log = LogBuilder()
+    log.take()
+    log.own(plan_entry(plan_of(task("load"), task("sum")), approve=True))
+    log.own(approval())
+    log.time = START + 3
+    log.own(decision("reply", "approve", by="client/ann"))
+    log.own(reserved(("load", 1), ("sum", 1)))
+    log.work(failure("load", is_final=True))
+    log.time = START + 5
+    log.own(order("retry", "load", 2))
+    log.own(order("reassign", "sum", 2))
+
+    lines = drawn(log)
+
+    assert "2.98 s" in line_of(lines, "✓ asked a person")
+    assert "    ↳ Carry out this plan?: reply approve by client/ann" in lines
+    assert line_of(lines, "■ retry load").endswith("◆")
+    assert "client/ann" in line_of(lines, "■ reassign sum to other")
+    assert line_of(lines, "■ sum")

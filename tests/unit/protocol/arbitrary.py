@@ -25,6 +25,7 @@ from tests.unit.protocol.log_builder import (
     answer,
     dispatched,
     failure,
+    order,
     plan_entry,
     plan_of,
     reserved,
@@ -89,11 +90,15 @@ def broken_plans(draw: st.DrawFn) -> Plan:
 def _reservations(draw: st.DrawFn) -> Reserved:
     found = draw(st.lists(numbers, max_size=4))
     timeout, tokens = draw(st.floats(-1, 100)), draw(st.none() | st.integers(0, 100))
+    wanted = draw(st.none() | st.floats(0, 500))
     if draw(st.integers(0, 3)) == 0:
         purpose = draw(st.sampled_from(("plan", "compose", "review:1")) | numbers.map(lambda found: refining(*found)))
         return Reserved(attempts=(), purpose=purpose, tokens=tokens, usd=draw(st.none() | st.floats(0, 2)))
     return Reserved(
-        attempts=tuple(Reservation(task_id=t, attempt=n, timeout_seconds=timeout, tokens=tokens) for t, n in found)
+        attempts=tuple(
+            Reservation(task_id=t, attempt=n, timeout_seconds=timeout, tokens=tokens, wanted_seconds=wanted)
+            for t, n in found
+        )
     )
 
 
@@ -148,6 +153,7 @@ bodies: st.SearchStrategy[LogBody] = st.one_of(
         gives_up=st.booleans(),
     ),
     st.builds(Decision, decision=st.just("cancel"), control_sequence=st.integers(0, 9), by=st.just("client/c1")),
+    st.builds(order, st.sampled_from(("retry", "reassign")), task_ids, attempts, sequence=st.integers(0, 9)),
     _results(),
     _growths(),
     st.sampled_from(AnswerStatus).map(lambda status: answer().model_copy(update={"status": status})),
@@ -180,6 +186,9 @@ def _sensible(draw: st.DrawFn, state: RequestState) -> LogBody:
         *(revision(t, len(state.tasks[t].attempts) + 1, not_before=1_050.0) for t in state.awaiting_retry),
         *(reserved((t, len(task.attempts) + 1)) for t, task in state.tasks.items() if task.phase is TaskPhase.DELAYED),
     ]
+    open_ones = [(t, len(task.attempts) + 1) for t, task in state.tasks.items() if task.phase is not TaskPhase.DONE]
+    moves += [order("reassign", *one) for one in open_ones]
+    moves += [order("retry", *one) for one in open_ones if state.tasks[one[0]].attempts]
     if state.growing:
         moves += [draw(_growths(st.sampled_from(sorted(state.growing.values())))) for _ in range(3)]
     return draw(st.sampled_from(moves or [answer()]))

@@ -142,6 +142,15 @@ def decision(
     )
 
 
+def order(
+    kind: Literal["retry", "reassign"], task_id: str, attempt: int, *, to: str = "other", sequence: int = 0
+) -> Decision:
+    """What a person said about a task, whose next attempt is this one."""
+    who = {"role": to} if kind == "reassign" else {}
+    named = {"task_id": task_id, "attempt": attempt, "control_sequence": sequence, "by": "client/ann"}
+    return Decision.model_validate({"decision": kind, **named, **who})
+
+
 def answer(text: str = "the answer") -> Answer:
     return Answer(request_id=REQUEST, status=AnswerStatus.DONE, text=text)
 

@@ -18,7 +18,7 @@ def test_every_kind_of_entry_has_a_writer_and_a_meaning():
     assert set(WRITERS) == set(ENTRIES) == set(LOG_KINDS.values())
 
 
-def test_done_is_never_left_and_what_ended_otherwise_only_by_a_late_success():
+def test_done_is_never_left_and_what_ended_otherwise_only_by_a_late_success_or_a_person():
     left = {before for before, _ in TRANSITIONS}
     late = {(before, cause) for before, cause in TRANSITIONS if before in FINAL}
 
@@ -26,4 +26,6 @@ def test_done_is_never_left_and_what_ended_otherwise_only_by_a_late_success():
     assert late == {
         (TaskPhase.FAILED, Cause.SUCCEEDED_LATE),
         (TaskPhase.SKIPPED, Cause.DEPENDENCY_RECOVERED),
+        (TaskPhase.FAILED, Cause.RETRIED),
+        (TaskPhase.FAILED, Cause.REASSIGNED),
     }

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from muster_protocol.fold import FINAL, Entry, RequestState, TaskPhase, advance, apply, fold, next_timer, settled_by
 from muster_protocol.headers import is_owner
-from muster_protocol.messages import Result, ResultStatus
+from muster_protocol.messages import Decision, Result, ResultStatus
 from muster_protocol.plan import Plan, is_acyclic
 from tests.unit.protocol.arbitrary import broken_plans, logs, plans
 from tests.unit.protocol.invariants import assert_consistent, known_at
@@ -124,7 +124,7 @@ def test_a_worker_that_looks_an_attempt_up_finds_it_settled_exactly_when_the_fol
 
 @given(logs())
 @moderately
-def test_what_has_ended_stays_as_it_ended_unless_a_success_comes_late(entries: list[Entry]):
+def test_what_has_ended_stays_as_it_ended_unless_a_success_comes_late_or_a_person_says_so(entries: list[Entry]):
     state = RequestState(REQUEST)
     ended: dict[str, TaskPhase] = {}
 
@@ -132,6 +132,9 @@ def test_what_has_ended_stays_as_it_ended_unless_a_success_comes_late(entries: l
         apply(state, entry)
         moved = {task_id for task_id, phase in ended.items() if state.tasks[task_id].phase is not phase}
         assert all(ended[task_id] is not TaskPhase.DONE for task_id in moved)
+        if isinstance(entry.body, Decision):
+            assert not moved or entry.body in state.orders, "a person wanted it tried again"
+            moved = set[str]()
         failed = {task_id for task_id in moved if ended[task_id] is TaskPhase.FAILED}
         assert len(failed) == bool(moved), "one success at a time, and nothing is revived without one"
         assert all(state.tasks[task_id].success is entry.body for task_id in failed)

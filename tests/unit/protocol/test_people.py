@@ -5,9 +5,9 @@ import copy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster_protocol.fold import Entry, RequestState, TaskPhase, apply, fold
+from muster_protocol.fold import Entry, RequestState, TaskPhase, advance, apply, fold
 from muster_protocol.fold.questions import Asked, paused_seconds
-from muster_protocol.messages import Decision, LogBody
+from muster_protocol.messages import Decision, LogBody, Reservation, Reserved
 from muster_protocol.messages.people import APPROVE, EDIT, REJECT
 from muster_protocol.status import Seen, explain, explain_task
 from tests.unit.protocol.arbitrary import plans
@@ -191,3 +191,26 @@ def test_one_decision_per_question_whatever_the_order_the_owners_and_the_repetit
     again = fold(REQUEST, entries)
     assert (again.questions, again.plan, again.deadline) == (state.questions, state.plan, state.deadline)
     assert copy.deepcopy(again.tasks) == state.tasks
+
+
+def test_an_attempt_that_the_deadline_cut_short_may_take_as_long_as_the_deadline_moves():
+    log = LogBuilder()
+    log.take()
+    log.own(plan_entry(plan_of(task("a"), task("b")), deadline=START + 100))
+    cut = Reservation(task_id="a", attempt=1, timeout_seconds=95.0, wanted_seconds=300.0)
+    log.own(Reserved(attempts=(cut, Reservation(task_id="b", attempt=1, timeout_seconds=20.0))))
+    begun = log.state.tasks["a"].attempts[0].reserved_at
+
+    log.own(approval(START + 1_000))
+    assert log.state.tasks["a"].attempts[0].timeout_seconds == 300.0, "while it is open, up to its limit"
+    log.time = START + 60
+    log.own(decision("reply", APPROVE))
+
+    paused = log.state.paused_seconds
+    first, second = (log.state.tasks[name].attempts[0] for name in "ab")
+    assert 50 < paused < 61
+    assert abs(first.deadline - (START + 100 + paused - 5)) < 1
+    assert second.timeout_seconds == 20.0
+    state = log.state
+    advance(state, begun + 130)
+    assert list(state.expired) == ["b"]

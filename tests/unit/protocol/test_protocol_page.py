@@ -12,7 +12,7 @@ from muster_protocol.messages import CONTROL_KINDS, LOG_KINDS, MESSAGES, Message
 PAGE = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text(encoding="utf-8")
 CHAPTERS = re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL)
 SECTIONS: dict[str, str] = dict(CHAPTERS)
-RESERVED = {"replan", "snapshot", "approve", "edit", "reject", "retry", "reassign"}
+RESERVED = {"replan", "snapshot", "approve", "edit", "reject"}
 
 
 def of_kind(message: type[Message]) -> str:

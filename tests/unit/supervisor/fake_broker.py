@@ -4,9 +4,11 @@ It keeps what the real one keeps: the order of the log, compare-and-set, and one
 """
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from muster_agent.team.schema import FunctionRole, Team
 from muster_protocol.fold import Entry, RequestState, apply
+from muster_protocol.fold.orders import fault_of_move, fault_of_retry, next_attempt
 from muster_protocol.messages import (
     Answer,
     Decision,
@@ -37,10 +39,32 @@ from muster_supervisor.decide import (
     timed_out,
 )
 from muster_supervisor.planning.growing import grown
-from tests.unit.protocol.log_builder import APPROVAL_ID, REQUEST, START, approval, decision, result, taken
+from tests.unit.protocol.log_builder import (
+    APPROVAL_ID,
+    REQUEST,
+    START,
+    approval,
+    decision,
+    failure,
+    order,
+    result,
+    taken,
+)
 
 TEAM = Team(team="default", roles=(FunctionRole(name="work", run="roles:work"),))
 ALLOWANCE = Allowance(tokens=10, usd=0.1)
+OUTCOMES = ("done", "done", "done", "failed", "final", "cancelled")
+
+
+def outcome(key: tuple[str, int], how: str, worker: str = "w1", tokens: int = 4) -> Result:
+    match how:
+        case "done":
+            found = ["x", "y", "z"][: ord(key[0][0]) % 4] if key[0] != "d" else "no list"
+            return result(*key, worker=worker, tokens=tokens).model_copy(update={"output": found})
+        case "cancelled":
+            return failure(*key).model_copy(update={"status": ResultStatus.CANCELLED})
+        case _:
+            return failure(*key, is_final=how == "final")
 
 
 @dataclass
@@ -145,6 +169,12 @@ class Owner:
         asked = self.state.questions.get(APPROVAL_ID)
         if asked is None or asked.decision is None:
             self.write(decision("reply", choice, plan=plan, said_at=said_at))
+
+    def copy_order(self, kind: Literal["retry", "reassign"], task_id: str, sequence: int) -> None:
+        """Copy what a person said about a task, unless it cannot be done by what this owner knows."""
+        if not (fault_of_move if kind == "reassign" else fault_of_retry)(self.state, task_id):
+            attempt = next_attempt(self.state.tasks[task_id])
+            self.write(order(kind, task_id, attempt, to="work", sequence=sequence))
 
     def cancel(self) -> None:
         self.write(Decision(decision="cancel", control_sequence=1, by="client/c1"))

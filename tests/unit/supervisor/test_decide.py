@@ -5,7 +5,7 @@ import time
 import pytest
 
 from muster_protocol.attempt_id import AttemptId
-from muster_protocol.fold import RequestState
+from muster_protocol.fold import RequestState, last_moment
 from muster_protocol.messages import AnswerStatus, Budget, Decision, Reservation, Reserved
 from muster_protocol.retry import retry_delay
 from muster_supervisor.decide import (
@@ -16,7 +16,6 @@ from muster_supervisor.decide import (
     MakePlan,
     Refine,
     due,
-    last_moment,
     next_time,
 )
 from tests.guards import guards
@@ -153,7 +152,7 @@ def test_a_cancelled_request_is_answered_at_once():
     log.run(result("t"))
     log.own(Decision(decision="cancel", control_sequence=1, by="client/c1", reason="enough"))
 
-    assert due(log.state, NOW) == [GiveAnswer(AnswerStatus.CANCELLED, "enough", cause="cancelled")]
+    assert due(log.state, NOW) == [GiveAnswer(AnswerStatus.CANCELLED, "enough", is_plain=True, cause="cancelled")]
 
 
 @guards("services/supervisor/muster_supervisor/decide.py", "if moment is not None and now >= moment:", rule="I4")
@@ -188,9 +187,9 @@ def test_i4_a_request_that_was_never_planned_is_answered_at_its_deadline():
 
 @guards(
     "services/supervisor/muster_supervisor/decide.py",
-    "return timeout_seconds if moment is None else",
+    "if moment is None or seconds <= moment - now:",
     rule="I4",
-    replace="return timeout_seconds if True else",
+    replace="if True:",
 )
 def test_no_attempt_is_given_longer_than_the_request_has():
     log = LogBuilder()

@@ -4,33 +4,22 @@ import copy
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Literal
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from muster_protocol.fold import FINAL, Entry, RequestState, TaskPhase, apply, fold, pending_growth
-from muster_protocol.messages import AnswerStatus, Budget, Extended, LogBody, PlanRecorded, Result, ResultStatus, Taken
+from muster_protocol.messages import AnswerStatus, Budget, Extended, LogBody, PlanRecorded, Result, Taken
 from muster_protocol.plan import Plan
 from muster_supervisor.decide import DispatchTasks, Step, due, next_time
 from tests.unit.protocol.arbitrary import bodies, logs, plans
 from tests.unit.protocol.invariants import CLOSE, assert_consistent, cannot_begin, has_enough, known_at
-from tests.unit.protocol.log_builder import FAR, REQUEST, START, failure, plan_entry, result
-from tests.unit.supervisor.fake_broker import ALLOWANCE, FakeBroker, Owner, Superseded
+from tests.unit.protocol.log_builder import FAR, REQUEST, START, plan_entry
+from tests.unit.supervisor.fake_broker import ALLOWANCE, OUTCOMES, FakeBroker, Owner, Superseded, outcome
 
 Outcomes = tuple[str, ...] | Callable[[tuple[str, int]], str]
-OUTCOMES = ("done", "done", "done", "failed", "final", "cancelled")
-
-
-def outcome(key: tuple[str, int], how: str, worker: str = "w1", tokens: int = 4) -> Result:
-    match how:
-        case "done":
-            found = ["x", "y", "z"][: ord(key[0][0]) % 4] if key[0] != "d" else "no list"
-            return result(*key, worker=worker, tokens=tokens).model_copy(update={"output": found})
-        case "cancelled":
-            return failure(*key).model_copy(update={"status": ResultStatus.CANCELLED})
-        case _:
-            return failure(*key, is_final=how == "final")
 
 
 def assert_within_limits(state: RequestState, plan_entry: PlanRecorded, step: DispatchTasks) -> None:
@@ -130,6 +119,19 @@ class OneRequest(RuleBasedStateMachine):
             owner = self.owners[which % len(self.owners)]
             with suppress(Superseded):
                 owner.copy_reply(choice, plan if choice == "edit" else None)
+
+    @rule(
+        which=st.integers(0, 20), kind=st.sampled_from(("retry", "retry", "reassign")), sequence=st.integers(100, 110)
+    )
+    def a_person_speaks_of_a_task(self, which: int, kind: Literal["retry", "reassign"], sequence: int) -> None:
+        """An owner copies it, whatever it knows; the same or another may copy it again."""
+        if not self.owners:
+            return
+        owner = self.owners[which % len(self.owners)]
+        names = sorted(owner.state.tasks)
+        if names and owner.state.answer is None:
+            with suppress(Superseded):
+                owner.copy_order(kind, names[which % len(names)], sequence)
 
     @rule(kind=st.sampled_from(("takeover", "takeover", "noise", "noise", "noise", "cancel")), body=bodies)
     def something_interferes(self, kind: str, body: LogBody) -> None:

@@ -38,11 +38,10 @@ def test_a_task_that_may_be_a_second_copy_is_looked_up(why: dict[str, Any]):
         (60.0, set[str](), Verdict.RUN),
         (60.0, {"r1"}, Verdict.CANCELLED),
         (60.0, {"r2"}, Verdict.RUN),
-        (-1.0, set[str](), Verdict.LATE),
         (-1.0, {"r1"}, Verdict.CANCELLED),
     ],
 )
-async def test_a_cancelled_or_late_task_is_judged_without_the_broker(
+async def test_a_cancelled_or_new_task_is_judged_without_the_broker(
     seconds_left: float, cancelled: set[str], verdict: Verdict
 ):
     bus = Bus(FastClient(), Sender("worker", "w1"))  # not connected: a read of the log would fail

@@ -49,6 +49,7 @@ class PlanBrief:
     max_attempts: int | None = None
     seconds: float | None = None  # until the deadline
     today: str = ""
+    notes: Sequence[str] = ()  # of people
     draft: str = ""
     mistakes: tuple[str, ...] = ()
 
@@ -82,6 +83,7 @@ class RefineBrief:
     expected_output: str | Mapping[str, Any] | None = None
     inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
     attempts_left: int = 1
+    notes: Sequence[str] = ()  # of people
 
 
 @dataclass(frozen=True, slots=True)

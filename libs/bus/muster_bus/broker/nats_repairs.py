@@ -17,6 +17,8 @@ from nats.errors import TimeoutError as NatsTimeoutError
 from nats.protocol import command
 from nats.protocol.parser import PERMISSIONS_ERR, STALE_CONNECTION
 
+from muster_bus.broker.cancelling import heeding_cancellation
+
 SHORT_SECONDS = 5.0  # a connection that ends sooner was no good …
 LONGEST_PAUSE_SECONDS = 2.0  # … and the next is tried later each time, up to this
 CLOSE_SECONDS = 1.0
@@ -43,7 +45,8 @@ class RepairedClient(Client):
     async def flush(self, timeout: int = 10) -> None:
         """nats-py writes its ping past its own buffer: without what is in it, the pong proves nothing."""
         await self._flush_pending(force_flush=True)  # before the ping
-        await super().flush(timeout)
+        with heeding_cancellation():
+            await super().flush(timeout)
 
     async def request(
         self,
@@ -55,7 +58,8 @@ class RepairedClient(Client):
     ) -> Msg:
         """All requests share one inbox: when no reply comes any more, its subscription may have been lost."""
         try:
-            return await super().request(subject, payload, timeout, old_style, headers)
+            with heeding_cancellation():
+                return await super().request(subject, payload, timeout, old_style, headers)
         except NatsTimeoutError:
             self._silence.missed()
             raise

@@ -64,6 +64,7 @@ class Settings:
     health_port: int | None = None  # None: no health endpoint
     grace_seconds: float = DEFAULT_GRACE_SECONDS
     jaeger_url: str | None = None
+    editor: str = "vi"  # in which a person edits a plan
     trace: TraceSettings = TraceSettings()
     # The variables of a library under their own names; a key may be among them.
     model_env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -96,6 +97,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         health_port=_port(env, "MUSTER_HEALTH_PORT"),
         grace_seconds=_seconds(env, "MUSTER_GRACE_SECONDS", DEFAULT_GRACE_SECONDS),
         jaeger_url=env.get("MUSTER_JAEGER_URL") or None,
+        editor=env.get("VISUAL") or env.get("EDITOR") or "vi",
         trace=_trace(env),
         model_env=_beginning_with("ANTHROPIC_", env),
         callback_secret=_callback_secret(env),

@@ -45,6 +45,11 @@ def answer_id_of(request_id: str) -> str:
     return hashlib.sha256(f"answer {request_id}".encode()).hexdigest()[:16]
 
 
+def wait_id_of(request_id: str, question: str) -> str:
+    """The id of the span of a wait for a person: whoever answers the request writes it, and whoever comes after."""
+    return hashlib.sha256(f"wait {request_id} {question}".encode()).hexdigest()[:16]
+
+
 def valid(carrier: Mapping[str, str] | None) -> dict[str, str]:
     """The trace context of a carrier, alone. It goes into every message of the request: nothing else may."""
     given = carrier.get(TRACEPARENT, "") if carrier else ""

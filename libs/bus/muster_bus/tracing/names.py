@@ -20,6 +20,7 @@ INVOKE_AGENT, REFINE, TRY_AGAIN = "invoke_agent", "refine", "try again"  # follo
 EXECUTE_TOOL, CHAT, ANSWER = "execute_tool", "chat", "answer"  # followed by the tool, the model, the status
 PUBLISH_TASKS, LINT, COMPOSE, TAKE_OVER = "publish tasks", "lint", "compose", "take over"
 GROW = "grow"  # followed by what makes the plan grow
+WAIT_FOR_PERSON = "wait for person"  # followed by what the question is about
 CONFLICT = "conflict"  # the span of what was assigned, started or finished twice
 # general
 SERVICE = "service.name"
@@ -52,6 +53,7 @@ TASK_ID, ATTEMPT, DESCRIPTION, TAG = (
 DEPENDENCIES, WAITED_FOR = "muster.task.dependencies", "muster.task.waited_for"
 TASKS, FINDINGS = "muster.plan.tasks", "muster.plan.findings"
 CAUSE = "muster.growth.cause"
+QUESTION, CHOICE = "muster.question", "muster.choice"  # and what counted in the end; none: the request ended first
 STATUS, SECONDS, USD = "muster.status", "muster.seconds", "muster.cost.usd"
 REASON = "muster.reason"
 CONFIDENCE, CONTRADICTIONS, UNSUPPORTED = "muster.confidence", "muster.contradictions", "muster.unsupported"
@@ -120,6 +122,7 @@ SPANS = (
     SpanRule(LINT, (INTERNAL,), (FINDINGS,), "ours"),
     SpanRule(rf"({REFINE}|{TRY_AGAIN}) \S+", (INTERNAL,), (REQUEST_ID, TASK_ID, ATTEMPT), "ours"),
     SpanRule(rf"{GROW} \S+", (INTERNAL,), (REQUEST_ID, CAUSE), "ours"),
+    SpanRule(rf"{WAIT_FOR_PERSON} (plan|task)", (INTERNAL,), (REQUEST_ID, QUESTION), "ours"),
     SpanRule(COMPOSE, (INTERNAL,), (REQUEST_ID,), "ours"),
     SpanRule(CONFLICT, (INTERNAL,), (REQUEST_ID, TASK_ID, ATTEMPT, CONFLICT_KINDS, REASON), "ours"),
     SpanRule(TAKE_OVER, (INTERNAL,), (REQUEST_ID, DELIVERY, PREVIOUS_OWNER), "ours"),

@@ -22,7 +22,6 @@ from muster_bus.tracing.content import content
 from muster_bus.tracing.context import (
     TRACEPARENT,
     RequestTrace,
-    answer_id_of,
     parent_of,
     parsed,
     trace_id_of,
@@ -166,11 +165,11 @@ class Tracing:
             above = parent_of(request.parent) if request.parent else Context()
             export_at_once(self._exporting, span, (workflow.trace_id, workflow.span_id), above)
 
-    def export_answer(self, request: RequestTrace, request_id: str, span: ComputedSpan) -> None:
-        """Write what a request came to, under its workflow span, and export it at once."""
+    def export_below(self, request: RequestTrace, span_id: str, span: ComputedSpan) -> None:
+        """Write something under the workflow span of a request, and export it at once."""
         workflow = _span_context(request.workflow)
         if self._exporting is not None and workflow is not None and workflow.trace_flags.sampled:
-            export_at_once(self._exporting, span, (None, int(answer_id_of(request_id), 16)), parent_of(workflow))
+            export_at_once(self._exporting, span, (None, int(span_id, 16)), parent_of(workflow))
 
     async def exported(self) -> None:
         """Wait a moment until what is urgent is out; not at all while the collector is known to be away."""

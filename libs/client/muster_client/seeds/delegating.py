@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from muster_bus.buckets.workers import live_workers
+from muster_client.orders import Answered
 from muster_client.seeds.pool import SharedMemoryPool
-from muster_client.seeds.shapes import ENDED, Aggregated, Failed, TaskDict, TaskResult, failed_of, tasks_in
+from muster_client.seeds.shapes import Aggregated, Failed, TaskDict, TaskResult, failed_of, tasks_in
 from muster_protocol.counted import counted
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
@@ -69,7 +70,10 @@ class SupervisorAgent:
         ]
 
     def reassign_task(self, task: TaskDict, new_worker: str) -> TaskDict:
-        """Give a task that failed to somebody else. The dict is changed, and still names the request that it is of."""
+        """Give a task to somebody else: also one that runs, or that failed while its request goes on.
+
+        The dict is changed, and still names the request that it is of.
+        """
         self._line.run(self._reassign(task["request_id"], task["task_id"], new_worker))
         task["assigned_to"] = new_worker
         return task
@@ -125,20 +129,36 @@ class SupervisorAgent:
         return self._line.run(self._line.client.state(moved[0])).tasks[task_id].phase is TaskPhase.DONE
 
     async def _reassign(self, request_id: str, task_id: str, worker: str) -> None:
-        """As a request of its own: the one that it is of has settled it, and may be answered."""
+        """Where it is, while its request goes on; else as a request of its own."""
         await self._check_names([worker])
         state = await self._line.client.state(request_id)
         task = state.tasks.get(task_id)
         if task is None:
             raise Invalid(f"{request_id} has no task {task_id!r}{nearest(task_id, state.tasks)}", "task")
-        if task.phase not in ENDED and state.answer is None:
-            raise Invalid(f"task {task_id!r} of {request_id} still runs; it is tried again where it is", "task")
+        if state.answer is None and task.phase not in (TaskPhase.DONE, TaskPhase.SKIPPED):
+            try:
+                await self._move(state, task_id, worker)
+            except Answered:
+                pass  # just now
+            else:
+                return
         spec = task.spec.model_copy(update={"tag": worker, "dependencies": (), "gather": None})
         new_id = await self._line.client.submit(plan=Plan(goal=task.description, tasks=(spec,)))
         await self._line.until(new_id, lambda state: state.plan is not None)
         with self._line.lock:
             self._line.moved[request_id, task_id] = (new_id, worker)
             self._line.executed.discard((request_id, task_id))
+
+    async def _move(self, state: RequestState, task_id: str, worker: str) -> None:
+        """To the role that has this name as a tag, or to the worker that has it; what failed there is tried again."""
+        client, task = self._line.client, state.tasks[task_id]
+        roles = {role.name: role for card in await live_workers(client.bus) for role in card.roles}
+        serving = [name for name, role in roles.items() if worker in role.tags]
+        role = worker if worker in serving else next(iter(serving), None)
+        if role is not None and task.phase is TaskPhase.FAILED and task.tag in roles[role].tags:
+            await client.retry(state.request_id, task_id)
+        else:
+            await client.reassign(state.request_id, task_id, role, worker=worker if role is None else None)
 
 
 def shares_of(request: str, workers: Sequence[str], num_tasks: int) -> Plan:

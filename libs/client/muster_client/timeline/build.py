@@ -98,6 +98,7 @@ def _request_steps(notes: LogNotes, begin: float) -> Iterator[Step]:
     if notes.decided is not None:
         time, body = notes.decided
         yield Step(What.DECISION, time, time, details=body.model_dump())
+    yield from (Step(What.DECISION, time, time, details=body.model_dump()) for time, body in notes.orders)
     if (step := _answer(notes)) is not None:
         yield step
 

@@ -85,6 +85,7 @@ class TaskNotes:
     ready_at: float | None = None
     done_at: float | None = None
     attempts: list[AttemptNotes] = field(default_factory=list[AttemptNotes])
+    ordered: dict[int, float] = field(default_factory=dict[int, float])  # when a person wanted an attempt to begin
     revisions: dict[int, tuple[float, Revision]] = field(default_factory=dict[int, tuple[float, Revision]])
 
 
@@ -100,6 +101,7 @@ class LogNotes:
     planned_at: float | None = None
     completed_at: float | None = None  # no task was left to wait for
     decided: tuple[float, Decision] | None = None
+    orders: list[tuple[float, Decision]] = field(default_factory=list[tuple[float, Decision]])  # that were carried out
     answered_at: float | None = None
     usage_before_answer: Usage = field(default_factory=Usage)
     tasks: dict[str, TaskNotes] = field(default_factory=dict[str, TaskNotes])
@@ -155,8 +157,22 @@ class LogNotes:
         if isinstance(body, Question):
             return  # the state has it, with its times
         self.decided = (time, body) if self.state.cancelled is body else self.decided
+        if self.state.orders and self.state.orders[-1] is body:
+            self._ordered(time, body)
         if before.is_held and not self.state.is_held:
             self._approved(time)
+
+    def _ordered(self, time: float, body: Decision) -> None:
+        """What a person said about a task: the attempt that was taken away has ended, and others may begin."""
+        self.orders.append((time, body))
+        for task_id, task in self.state.tasks.items():
+            notes, number = self.tasks[task_id], len(task.attempts)
+            result = task.attempts[-1].result if task.attempts else None
+            if result is not None and notes.attempts[-1].counted is None:
+                notes.attempts[-1].count(Ending(time, result))
+            if task.phase is TaskPhase.READY and number:
+                notes.ordered.setdefault(number + 1, time)
+        self._completed(time)
 
     def _planned(self, time: float, body: PlanRecorded) -> None:
         if self.state.plan_entry is not body:

@@ -56,6 +56,9 @@ def _before(task: _Task, number: int, reserved_at: float | None) -> Iterator[Ste
         if ready_at is not None and (reserved_at is None or reserved_at > ready_at):
             yield task.step(What.READY, ready_at, reserved_at, number)
         return
+    if number in task.notes.ordered:  # a person did not wait for what usually comes before it
+        yield task.step(What.READY, task.notes.ordered[number], reserved_at, number)
+        return
     failed_at = task.notes.attempts[number - 2].ended_at
     if failed_at is None:
         return

@@ -6,7 +6,7 @@ from muster_protocol.fold.gathering import context_of
 from muster_protocol.fold.growth import fault_of, is_complete, pending_growth
 from muster_protocol.fold.rules import apply, fold
 from muster_protocol.fold.state import FINAL, Attempt, Entry, RequestState, TaskPhase, TaskState
-from muster_protocol.fold.timers import advance, next_timer
+from muster_protocol.fold.timers import advance, last_moment, next_timer
 
 __all__ = [
     "FINAL",
@@ -24,6 +24,7 @@ __all__ = [
     "is_complete",
     "is_counted",
     "is_stopped",
+    "last_moment",
     "left_of",
     "next_timer",
     "pending_growth",

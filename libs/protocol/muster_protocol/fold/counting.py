@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.fold.state import Entry
 from muster_protocol.headers import is_owner
-from muster_protocol.messages import Answer, Reserved, Result, Taken
+from muster_protocol.messages import Answer, Decision, Reserved, Result, Taken
 from muster_protocol.status_words import ResultStatus
 
 
@@ -31,8 +31,9 @@ def is_stopped(sender: str, result: Result) -> bool:
 def settled_by(entries: Iterable[Entry], attempt: AttemptId) -> Entry | None:
     """The entry that leaves nothing to do for an attempt, in a log that is read from its reservation on.
 
-    It is the answer, or a result that counts: the attempt's own, or another attempt's success. Every other attempt
-    has failed by then or comes later, for a task has one open attempt at a time.
+    It is the answer, or a result that counts: the attempt's own, or another attempt's success; or a person's word
+    that somebody else gets the task. Every other attempt has ended by then or comes later, for a task has one open
+    attempt at a time.
     """
     term: int | None = None  # not known before the reservation itself is read
     for entry in entries:
@@ -46,6 +47,9 @@ def settled_by(entries: Iterable[Entry], attempt: AttemptId) -> Entry | None:
                 term = entry.term if by_owner else term
             case Answer() if by_owner:
                 return entry
+            case Decision(decision="reassign") as moved if by_owner:
+                if (moved.task_id, moved.attempt) == (attempt.task_id, attempt.attempt + 1):
+                    return entry
             case Result() as result if result.task_id == attempt.task_id:
                 before = None if result.attempt == attempt.attempt else ResultStatus.FAILED
                 if is_counted(result.status, by_owner=by_owner, before=before, is_done=False):

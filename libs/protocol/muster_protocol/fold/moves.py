@@ -26,6 +26,8 @@ class Cause(StrEnum):
     LIST_GIVEN = "the list that it goes over is given"
     EXTENDED = "extended"
     GROWTH_REFUSED = "extended: refused"
+    RETRIED = "a person wants it tried now"
+    REASSIGNED = "a person gave it to somebody else"
 
 
 TRANSITIONS: dict[tuple[TaskPhase, Cause], TaskPhase] = {
@@ -49,6 +51,13 @@ TRANSITIONS: dict[tuple[TaskPhase, Cause], TaskPhase] = {
     (TaskPhase.AWAITING_RETRY, Cause.SUCCEEDED_LATE): TaskPhase.DONE,
     (TaskPhase.DELAYED, Cause.SUCCEEDED_LATE): TaskPhase.DONE,
     (TaskPhase.FAILED, Cause.SUCCEEDED_LATE): TaskPhase.DONE,
+    (TaskPhase.AWAITING_RETRY, Cause.RETRIED): TaskPhase.READY,
+    (TaskPhase.DELAYED, Cause.RETRIED): TaskPhase.READY,
+    (TaskPhase.FAILED, Cause.RETRIED): TaskPhase.READY,
+    (TaskPhase.RESERVED, Cause.REASSIGNED): TaskPhase.READY,
+    (TaskPhase.AWAITING_RETRY, Cause.REASSIGNED): TaskPhase.READY,
+    (TaskPhase.DELAYED, Cause.REASSIGNED): TaskPhase.READY,
+    (TaskPhase.FAILED, Cause.REASSIGNED): TaskPhase.READY,
 }
 
 
@@ -60,6 +69,7 @@ def move(state: RequestState, task: TaskState, cause: Cause) -> bool:
     task_id, task.phase = task.spec.id, phase
     match phase:
         case TaskPhase.READY:
+            state.awaiting_retry.pop(task_id, None)
             state.ready[task_id] = None
         case TaskPhase.RESERVED:
             state.ready.pop(task_id, None)

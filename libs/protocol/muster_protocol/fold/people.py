@@ -4,14 +4,17 @@ The first decision of a question counts, or its default; what is said after its 
 open the deadline moves: see `RequestState.deadline`.
 """
 
+from muster_protocol.fold.orders import carry_out
 from muster_protocol.fold.plans import lay_out, release
 from muster_protocol.fold.questions import Asked, paused_seconds
 from muster_protocol.fold.state import Entry, RequestState
+from muster_protocol.fold.timers import move_ends
 from muster_protocol.messages import Decision, Question
 from muster_protocol.messages.people import APPROVAL, APPROVE, EDIT, MAX_NOTES
 from muster_protocol.plan import is_acyclic
 
 MAX_REFUSALS = 5  # replies that are remembered for whoever sent them
+MAX_ORDERS = 20
 
 
 def ask(state: RequestState, entry: Entry, body: Question) -> None:
@@ -24,6 +27,7 @@ def ask(state: RequestState, entry: Entry, body: Question) -> None:
 
 def decide(state: RequestState, entry: Entry, body: Decision) -> None:
     """Take in what a person said."""
+    is_repeated = 0 < body.control_sequence <= state.controls_seen
     state.controls_seen = max(state.controls_seen, body.control_sequence)
     match body.decision:
         case "cancel":
@@ -32,9 +36,18 @@ def decide(state: RequestState, entry: Entry, body: Decision) -> None:
             state.notes = (*state.notes, body)[-MAX_NOTES:]
         case "reply" | "default":
             _settle(state, entry, body)
+        case "retry" | "reassign":
+            if fault := carry_out(state, body, is_repeated=is_repeated):
+                _refuse(state, body.model_copy(update={"decision": "refused", "reason": fault}))
+            else:
+                state.orders = (*state.orders, body)[-MAX_ORDERS:]
         case "refused":
-            state.refused_replies += 1
-            state.refusals = (*state.refusals, body)[-MAX_REFUSALS:]
+            _refuse(state, body)
+
+
+def _refuse(state: RequestState, body: Decision) -> None:
+    state.refused_replies += 1
+    state.refusals = (*state.refusals, body)[-MAX_REFUSALS:]
 
 
 def why_cancelled(decision: Decision) -> str:
@@ -77,3 +90,4 @@ def _judge_plan(state: RequestState, body: Decision) -> None:
 def _move_deadline(state: RequestState) -> None:
     most = state.plan_entry.person_seconds if state.plan_entry is not None else 0.0
     state.paused_seconds = paused_seconds(state.questions.values(), most)
+    move_ends(state)

@@ -27,7 +27,7 @@ def take_result(state: RequestState, entry: Entry, body: Result) -> None:
     if before is not None:
         _succeed_late(state, task, body)
         return
-    _close(state, attempt, body.task_id)
+    close(state, attempt, body.task_id)
     if body.status is ResultStatus.DONE:
         task.success, task.reason = body, None
         move(state, task, Cause.SUCCEEDED)
@@ -46,7 +46,7 @@ class Elsewhere:
 
 def elsewhere(state: RequestState, task: TaskState) -> Elsewhere | None:
     """Where a task that was refused can be tried once more; None: it was refused before, or there is nobody else."""
-    if sum(is_refusal(attempt.result) for attempt in task.attempts) != 1:
+    if sum(is_refusal(attempt.result) for attempt in task.attempts[task.moved_at :]) != 1:
         return None
     if set(task.spec.roles) - set(task.tried):
         return Elsewhere()
@@ -60,7 +60,7 @@ def is_refusal(result: Result | None) -> bool:
     return result is not None and result.error is not None and POLICIES[result.error.error_class].elsewhere
 
 
-def _close(state: RequestState, attempt: Attempt, task_id: str) -> None:
+def close(state: RequestState, attempt: Attempt, task_id: str) -> None:
     """Nothing more is expected of an attempt."""
     state.in_flight -= 1
     state.tokens_set_aside -= attempt.tokens or 0
@@ -73,7 +73,7 @@ def _succeed_late(state: RequestState, task: TaskState, success: Result) -> None
     """An attempt that was given up has succeeded: what was begun or planned in its place is not needed any more."""
     task_id, has_failed = task.spec.id, task.phase is TaskPhase.FAILED
     if task.phase is TaskPhase.RESERVED:
-        _close(state, task.attempts[-1], task_id)
+        close(state, task.attempts[-1], task_id)
         state.overtaken[task_id] = None
     state.ready.pop(task_id, None)
     state.awaiting_retry.pop(task_id, None)

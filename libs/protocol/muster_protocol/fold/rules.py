@@ -22,7 +22,8 @@ ENTRIES: what an entry that counts does to the request.
   revision    the first for the next attempt of a task that awaits its retry; or it gives the task up
   question    the first with an id opens it; while one is open the deadline moves (people.py)
   decision    what a person said: a cancel ends the request, the first reply to a question counts, or its default;
-              a plan that waits for approval is carried out, replaced or given up
+              a plan that waits for approval is carried out, replaced or given up; a task is tried again, or given to
+              somebody else (orders.py)
   extended    the first of a cause says what it came to: new tasks, none, or why not (growth.py)
   answer      the first one counts and ends the log
 
@@ -107,6 +108,7 @@ def _reserved(state: RequestState, entry: Entry, body: Reserved) -> None:
             reservation.role,
             reservation.why,
             reservation.model,
+            reservation.wanted_seconds,
         )
         task.attempts.append(attempt)
         state.dispatch_unconfirmed[reservation.task_id] = None
@@ -119,8 +121,10 @@ def _reserved(state: RequestState, entry: Entry, body: Reserved) -> None:
 def _dispatched(state: RequestState, _: Entry, body: Dispatched) -> None:
     for stored in body.attempts:
         task = state.tasks.get(stored.task_id)
-        if task is not None and task.attempts and task.attempts[-1].number == stored.attempt:
-            task.attempts[-1].task_sequence = stored.sequence
+        if task is None or not 1 <= stored.attempt <= len(task.attempts):
+            continue
+        task.attempts[stored.attempt - 1].task_sequence = stored.sequence
+        if stored.attempt == len(task.attempts):
             state.dispatch_unconfirmed.pop(stored.task_id, None)
 
 

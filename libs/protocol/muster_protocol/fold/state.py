@@ -91,6 +91,7 @@ class Attempt:
     role: str | None = None  # that was chosen of several; None: whoever has the task's tag
     why: str | None = None
     model: str | None = None  # another than the one that refused
+    wanted_seconds: float | None = None  # its timeout, if the end of the request did not come before it
     task_sequence: int | None = None  # where its message is stored, once that is noted
     result: Result | None = None  # the one that counts
 
@@ -143,6 +144,7 @@ class TaskState:
     success: Result | None = None  # of whichever attempt
     unfolded: int | None = None  # over how many items it went; what it gave is what they gave
     refused: Failure | None = None  # why the plan did not grow by what it was to give
+    moved_at: int = 0  # how many attempts it had when a person last gave it to somebody else
     not_before: float = 0.0
     reason: str | None = None
     superseded: list[Superseded] = field(default_factory=list[Superseded])  # the first few
@@ -162,12 +164,14 @@ class TaskState:
     @property
     def role(self) -> str:
         """Who does it or did it, as far as that is known."""
-        return self.result.role if self.result and self.result.role else self.tag
+        is_new_here = self.success is None and self.moved_at == len(self.attempts)
+        return self.result.role if self.result and self.result.role and not is_new_here else self.tag
 
     @property
     def tag(self) -> str:
         """The tag of its newest attempt: that of the role that was chosen, or its own."""
-        return (self.attempts[-1].role if self.attempts else None) or self.spec.tag or ""
+        chosen = self.attempts[-1].role if len(self.attempts) > self.moved_at else None
+        return chosen or self.spec.tag or ""
 
     @property
     def queue(self) -> str:
@@ -226,6 +230,7 @@ class RequestState:
     expired: dict[str, None] = field(default_factory=dict[str, None])
     dispatch_unconfirmed: dict[str, None] = field(default_factory=dict[str, None])  # reserved, perhaps not stored
     overtaken: dict[str, None] = field(default_factory=dict[str, None])  # done while a further attempt was open
+    withdrawn: dict[tuple[str, int], None] = field(default_factory=dict[tuple[str, int], None])  # attempts taken away
     timers: list[tuple[float, str, int]] = field(default_factory=list[tuple[float, str, int]])
     in_flight: int = 0
     open_tasks: int = 0
@@ -240,6 +245,7 @@ class RequestState:
     refused_replies: int = 0
     refusals: tuple[Decision, ...] = ()  # the last few
     notes: tuple[Decision, ...] = ()  # of people, the last few
+    orders: tuple[Decision, ...] = ()  # of people about single tasks, the last few that were carried out
     answer: Answer | None = None
     answered_at: float = 0.0
     uncounted: int = 0  # results that came second, or of workers that were stopped

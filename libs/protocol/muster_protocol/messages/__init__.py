@@ -3,7 +3,7 @@
 from muster_protocol.messages.answer import Answer, ConfidenceParts, Selected, TaskOutcome
 from muster_protocol.messages.base import MOST, Message, Output, Usage, invalid
 from muster_protocol.messages.callback import Callback, CalledBack
-from muster_protocol.messages.control import Abort, Cancel, Check, Note, Reply
+from muster_protocol.messages.control import Abort, Cancel, Check, Note, ReassignTask, Reply, RetryTask
 from muster_protocol.messages.errors import ErrorReport
 from muster_protocol.messages.events import ConflictFound, HandedBack, Progress, Refused, Started, ToolUsed
 from muster_protocol.messages.growth import Extended, GrowthLimits
@@ -29,7 +29,7 @@ from muster_protocol.status_words import AnswerStatus, ResultStatus
 LogBody = Taken | PlanRecorded | Question | Reserved | Dispatched | Revision | Decision | Result | Extended | Answer
 AttemptEvent = Started | HandedBack | Refused | Progress | ToolUsed | ConflictFound
 Event = AttemptEvent | CalledBack
-Control = Cancel | Reply | Note | Abort | Check
+Control = Cancel | Reply | Note | RetryTask | ReassignTask | Abort | Check
 
 LOG_KINDS: dict[str, type[LogBody]] = {
     cls.kind: cls
@@ -49,7 +49,9 @@ LOG_KINDS: dict[str, type[LogBody]] = {
 EVENT_KINDS: dict[str, type[Event]] = {
     cls.kind: cls for cls in (Started, HandedBack, Refused, Progress, ToolUsed, ConflictFound, CalledBack)
 }
-CONTROL_KINDS: dict[str, type[Control]] = {cls.kind: cls for cls in (Cancel, Reply, Note, Abort, Check)}
+CONTROL_KINDS: dict[str, type[Control]] = {
+    cls.kind: cls for cls in (Cancel, Reply, Note, RetryTask, ReassignTask, Abort, Check)
+}
 MESSAGES: tuple[type[Message], ...] = (
     Request,
     Task,
@@ -96,6 +98,7 @@ __all__ = [
     "PlanRecorded",
     "Progress",
     "Question",
+    "ReassignTask",
     "Refused",
     "Reply",
     "Request",
@@ -103,6 +106,7 @@ __all__ = [
     "Reserved",
     "Result",
     "ResultStatus",
+    "RetryTask",
     "Revision",
     "Selected",
     "Started",

@@ -11,7 +11,7 @@ from muster_protocol.messages.base import Message, Output
 from muster_protocol.messages.people import QuestionId
 from muster_protocol.plan import Plan
 from muster_protocol.sender import Origin
-from muster_protocol.subjects import RequestId, TaskId
+from muster_protocol.subjects import RequestId, Tag, TaskId
 
 
 class ControlMessage(Message):
@@ -64,6 +64,28 @@ class Note(ControlMessage):
     free_text: ClassVar[tuple[str, ...]] = ("text",)
 
     text: str = Field(min_length=1)
+
+
+class RetryTask(ControlMessage):
+    """Somebody wants a task to be tried again now: one that failed, or what failed before one that was skipped."""
+
+    kind: ClassVar[str] = "retry"
+    free_text: ClassVar[tuple[str, ...]] = ("reason",)
+
+    task_id: TaskId
+    reason: str = ""
+
+
+class ReassignTask(ControlMessage):
+    """Somebody gives a task to another role, or to the worker that has this name."""
+
+    kind: ClassVar[str] = "reassign"
+    free_text: ClassVar[tuple[str, ...]] = ("reason",)
+
+    task_id: TaskId
+    role: Tag | None = None
+    worker: Tag | None = None
+    reason: str = ""
 
 
 class Abort(ControlMessage):

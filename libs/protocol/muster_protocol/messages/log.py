@@ -96,6 +96,7 @@ class Reservation(Frozen):
     role: Tag | None = None  # that was chosen of several; None: the task's own tag
     why: str | None = None
     model: str | None = None  # another than the task's or the role's own, which refused
+    wanted_seconds: float | None = None  # its own timeout, where the request ends sooner; a wait for people moves that
 
 
 PLAN, COMPOSE = "plan", "compose"  # purposes of the owner's own calls of a model

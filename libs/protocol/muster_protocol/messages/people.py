@@ -10,7 +10,7 @@ from muster_protocol.messages.base import Output
 from muster_protocol.messages.entry import LogEntry
 from muster_protocol.plan import Plan
 from muster_protocol.sender import Origin
-from muster_protocol.subjects import TaskId
+from muster_protocol.subjects import Tag, TaskId
 
 APPROVAL = "plan"  # the cause of the question whether a plan is carried out
 APPROVE, EDIT, REJECT = "approve", "edit", "reject"
@@ -47,8 +47,8 @@ class Question(LogEntry):
 class Decision(LogEntry):
     """What somebody said on `control`, copied into the log before it is acted upon.
 
-    `refused` is a reply that is none, with the reason: the question stays open. `default` is nobody's: what a question
-    says for the case that nobody replies in time.
+    `refused` is something that cannot be done, with the reason: a question stays open, a task stays as it is.
+    `default` is nobody's: what a question says for the case that nobody replies in time.
     """
 
     kind: ClassVar[str] = "decision"
@@ -64,7 +64,7 @@ class Decision(LogEntry):
         "warnings",
     )
 
-    decision: Literal["cancel", "reply", "refused", "default", "note"]
+    decision: Literal["cancel", "reply", "refused", "default", "note", "retry", "reassign"]
     control_sequence: int  # 0: nobody said it
     by: str
     reason: str = ""  # of a note its text
@@ -74,6 +74,11 @@ class Decision(LogEntry):
     value: Output = None
     plan: Plan | None = None  # that is carried out instead, routed
     warnings: tuple[str, ...] = ()  # about that plan
+    task_id: TaskId | None = None  # that is tried again or given to somebody else
+    attempt: int | None = None  # its next one: what was said before another began comes too late
+    role: Tag | None = None  # who gets it
+    worker: Tag | None = None
+    timeout_seconds: float | None = None  # of its attempts there; None: the request's
 
     def id_for(self, origin: Origin) -> str:
         of = f".{self.question}" if self.control_sequence == 0 else ""
@@ -84,6 +89,8 @@ class Decision(LogEntry):
         headers = {} if self.decision == "cancel" else {h.DECISION: self.decision}
         if self.decision in ("reply", "default"):
             headers |= {h.QUESTION: self.question, **({h.REJECTED: "1"} if self.choice == REJECT else {})}
+        if self.decision == "reassign" and self.task_id is not None and self.attempt is not None:
+            headers |= {h.TASK: self.task_id, h.ATTEMPT: str(self.attempt)}
         return headers
 
 

@@ -25,6 +25,8 @@ INDEX = {
         "POST /v1/requests/{id}/cancel",
         "POST /v1/requests/{id}/reply",
         "POST /v1/requests/{id}/note",
+        "POST /v1/requests/{id}/retry",
+        "POST /v1/requests/{id}/reassign",
         "GET /v1/workers",
         "GET /v1/conflicts?request=&task=&kind=&worker=&limit=&after=",
         "GET /v1/errors",

@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from muster_client import NotAsked, Settled
+from muster_client import Answered, NotAsked, Settled
 from muster_client.queue import check_known
 from muster_protocol.errors import Invalid, MusterError, Retryable
 from muster_protocol.messages.wrong import reason_of
@@ -70,6 +70,8 @@ async def _on_http_error(_: HttpRequest, error: Exception) -> Response:
 async def _on_muster_error(_: HttpRequest, error: Exception) -> Response:
     if isinstance(error, Settled):
         return _problem(409, str(error), decision=decision_as_json(error.decision))
+    if isinstance(error, Answered):
+        return _problem(409, str(error))
     if isinstance(error, NotAsked):
         return _problem(404, error.reason, field=error.where)
     if isinstance(error, Invalid):

@@ -73,7 +73,7 @@ def _chosen(owner: Owner, reservation: Reservation, task: TaskState, held: tuple
     update: dict[str, object] = {"role": choice.role, "why": why}
     own = _timeouts(owner.resources.team).get(choice.role)
     if own is not None and task.spec.timeout_seconds is None:
-        update["timeout_seconds"] = within_request(owner.state, own, owner.now())
+        update |= within_request(owner.state, own, owner.now())
     return reservation.model_copy(update=update)
 
 

@@ -5,11 +5,10 @@ from typing import NamedTuple
 
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.counted import counted
-from muster_protocol.fold import RequestState
+from muster_protocol.fold import RequestState, last_moment
 from muster_protocol.messages import Failure
 from muster_protocol.workers.card import FORGOTTEN_SECONDS
 from muster_protocol.workers.signs import Signs
-from muster_supervisor.decide import last_moment
 
 LONGEST_WAIT_SECONDS = 60.0  # a worker that is rolled out or restarted is there again by then
 

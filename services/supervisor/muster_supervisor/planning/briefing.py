@@ -11,11 +11,12 @@ from muster_protocol.workers.role_card import RoleCard
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is seen when a plan is made: who is up, the seconds until the deadline, and the day."""
+    """What is seen when a plan is made: who is up, the seconds until the deadline, the day, and what people said."""
 
     workers: tuple[WorkerCard, ...] = ()
     seconds: float | None = None
     today: str = ""
+    notes: tuple[str, ...] = ()  # that people have sent by then
 
 
 NOTHING_SEEN = Seen()
@@ -39,6 +40,7 @@ def brief_of(request: Request, team: Team, seen: Seen) -> PlanBrief:
         max_attempts=team.limits.max_attempts,
         seconds=seen.seconds,
         today=seen.today,
+        notes=seen.notes,
     )
 
 

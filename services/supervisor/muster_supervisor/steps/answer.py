@@ -7,6 +7,7 @@ import asyncio
 import logging
 from dataclasses import replace
 
+from muster_agent.models.port import Model
 from muster_bus.background import supervised
 from muster_bus.buckets.conflicts import count_of_request
 from muster_bus.lease import Delivery
@@ -28,6 +29,7 @@ from muster_supervisor.decide import GiveAnswer
 from muster_supervisor.owner import Owner
 from muster_supervisor.spans import export_workflow, is_workflow_exported, step_span
 from muster_supervisor.spending import paying
+from muster_supervisor.steps.wanted import Unwanted, while_wanted
 from muster_supervisor.taking.answered import acknowledge
 from muster_supervisor.taking.disposition import Disposition, Held, classify
 
@@ -53,8 +55,8 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
     await owner.finish_background()
     await asyncio.wait([counting])
     while owner.state.answer is None:
-        if not step.reason and owner.state.plan_entry is not None and not is_complete(owner.state):
-            return  # a success came late: what was skipped for its task is to be done now
+        if _is_outdated(owner.state, step):
+            return
         made_of = chosen(owner.state, draft.selected).keys()
         if made_of - draft.made_of and not has_composed_again and owner.now() < owner.deadline - WRITE_SECONDS:
             has_composed_again = True
@@ -77,6 +79,14 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
             owner.has_answered = True
             _log_written(answer)
             await owner.finish_background()
+
+
+def _is_outdated(state: RequestState, step: GiveAnswer) -> bool:
+    """Whether something else is to be done by now."""
+    if state.cancelled is not None and step.status is not AnswerStatus.CANCELLED:
+        return True  # somebody will not wait for it
+    # A success came late, or a person wants more tries: what was skipped is to be done now.
+    return not step.reason and state.plan_entry is not None and not is_complete(state)
 
 
 async def refuse(owner: Owner, reason: str, cause: str) -> None:
@@ -141,13 +151,20 @@ async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
         if seconds <= 0 or step.is_plain or not model.is_llm or not needs_model(owner.state, plain):
             return plain  # nothing for a model to do: no slot is waited for
         try:
-            async with asyncio.timeout(seconds), owner.resources.model_slots:
-                findings = await look_for(owner.state, seconds)
-                composed = await compose(owner.state, model, step.reason, findings)
-                return replace(composed, usage=model.usage)
+            async with asyncio.timeout(seconds):
+                composed = await while_wanted(owner, _composed(owner, model, step.reason, seconds))
+            return replace(composed, usage=model.usage)
+        except Unwanted:
+            return replace(plain, usage=model.usage)
         except Exception as error:  # noqa: BLE001 - whatever a model raises, finished results are not lost
             log.warning("… answer  %s: composed without the model, which failed: %r", owner.request_id, error)
             return replace(merge(owner.state, step.reason), usage=model.usage)
+
+
+async def _composed(owner: Owner, model: Model, reason: str, seconds: float) -> Draft:
+    async with owner.resources.model_slots:
+        findings = await look_for(owner.state, seconds)
+        return await compose(owner.state, model, reason, findings)
 
 
 def _fitted(draft: Draft, state: RequestState) -> Draft:

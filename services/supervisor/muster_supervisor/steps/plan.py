@@ -5,10 +5,10 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 
+from muster_agent.models.port import Model
 from muster_agent.team.schema import ModelRole, Team
 from muster_bus.buckets.workers import live_workers
 from muster_bus.tracing import names
@@ -17,6 +17,7 @@ from muster_protocol.counted import counted
 from muster_protocol.errors import Invalid, MusterError, Retryable, Terminal
 from muster_protocol.messages import PLAN, GrowthLimits, PlanRecorded, Request, Usage
 from muster_protocol.plan import TABLE, Plan, Retry
+from muster_supervisor.control import read_controls
 from muster_supervisor.owner import Owner
 from muster_supervisor.planning.briefing import NOTHING_SEEN, Seen
 from muster_supervisor.planning.planner import Planned, Unplannable, make_plan
@@ -24,6 +25,7 @@ from muster_supervisor.spans import plan_span
 from muster_supervisor.spending import paying
 from muster_supervisor.steps.answer import refuse
 from muster_supervisor.steps.expect import with_expectations
+from muster_supervisor.steps.wanted import Unwanted, while_wanted
 
 log = logging.getLogger("muster.supervisor")
 
@@ -34,17 +36,21 @@ RETRY_SECONDS = 1.0  # before a plan is asked for or stored again
 
 async def plan(owner: Owner) -> None:
     """Make the plan and record it, unless the log has one by then."""
-    request, team, model = owner.request, owner.resources.team, paying(owner, PLAN)
+    request, model = owner.request, paying(owner, PLAN)
     if request is None:
         await refuse(owner, "its message is gone and it has no plan yet; ask again under another id", "lost")
         return
     try:
         owner.resources.callbacks.check(request.callback_url)
         with plan_span(owner) as span:
-            async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):
-                planned = await make_plan(request, team, model, await _seen(owner, request))
+            async with asyncio.timeout(owner.seconds_left()):
+                making = _planned(owner, request, model)
+                planned = await making if request.text is None else await while_wanted(owner, making)
             if span is not None:
                 span.set_attribute(names.TASKS, len(planned.plan.tasks))
+    except Unwanted:
+        owner.spent += model.usage
+        return
     except (TimeoutError, Retryable) as error:
         await _pause(owner, "planning is tried again", error)
         return
@@ -71,7 +77,7 @@ def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
         deadline=owner.deadline,
         in_flight=min(request.in_flight or team.limits.in_flight, team.limits.in_flight),
         max_attempts=limits.max_attempts,
-        retry=_retries(team.tags if approve else _tags(plan), team),
+        retry=_retries(team),
         other_models=_other_models(plan, team),
         timeout_seconds=limits.task_timeout_seconds,
         budget=request.budget,
@@ -86,10 +92,16 @@ def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
     )
 
 
+async def _planned(owner: Owner, request: Request, model: Model) -> Planned:
+    async with _model_slot(owner, request):
+        return await make_plan(request, owner.resources.team, model, await _seen(owner, request))
+
+
 async def _seen(owner: Owner, request: Request) -> Seen:
     """What a planner is shown; a plan that was given needs nothing of it."""
     if request.text is None:
         return NOTHING_SEEN
+    await read_controls(owner, 0)  # what people have said by now
     try:
         async with asyncio.timeout(REGISTRY_SECONDS):
             workers = tuple(await live_workers(owner.bus))
@@ -97,7 +109,7 @@ async def _seen(owner: Owner, request: Request) -> Seen:
         log.debug("… request %s: planned without the registry: %s", owner.request_id, error)
         workers = ()
     today = datetime.fromtimestamp(owner.now(), UTC).strftime("%A, %d %B %Y")
-    return Seen(workers, owner.seconds_left(), today)
+    return Seen(workers, owner.seconds_left(), today, tuple(note.reason for note in owner.state.notes))
 
 
 async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
@@ -129,13 +141,9 @@ def _listed(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     return tuple(group[:MAX_SAME] for group in groups[:MAX_GROUPS])
 
 
-def _tags(plan: Plan) -> list[str | None]:
-    return [tag for task in plan.tasks for tag in (task.tag, *task.roles)]
-
-
-def _retries(tags: Iterable[str | None], team: Team) -> dict[str, Retry]:
-    """What the team says about the retries of each tag, where it says something; an edited plan may have any."""
-    said = {tag: team.retry_of(tag) for tag in dict.fromkeys(tags) if tag is not None}  # in the order of the plan
+def _retries(team: Team) -> dict[str, Retry]:
+    """What the team says about the retries of each tag, where it says something: people may give a task to anybody."""
+    said = {tag: team.retry_of(tag) for tag in team.tags}
     return {tag: retry for tag, retry in said.items() if retry != TABLE}
 
 

@@ -84,6 +84,7 @@ def _brief(owner: Owner, task: TaskState, attempt: int) -> RefineBrief:
         tools=() if role is None or isinstance(role, FunctionRole) else role.tools,
         expected_output=spec.expected_output,
         inputs=spec.inputs,
+        notes=tuple(note.reason for note in owner.state.notes),
         attempts_left=max(1, task.max_attempts - attempt + 1),
     )
 

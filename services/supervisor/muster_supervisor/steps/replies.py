@@ -1,14 +1,15 @@
-"""What an owner writes into the log for what people say: a reply is checked first, an edited plan linted and routed."""
+"""What an owner writes into the log for what people say: it is checked first, an edited plan linted and routed."""
 
 from muster_agent.team.schema import Team
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState
 from muster_protocol.fold.questions import Asked
-from muster_protocol.messages import Budget, Cancel, Control, Decision, Note, Reply
+from muster_protocol.messages import Budget, Cancel, Control, Decision, Note, ReassignTask, Reply, RetryTask
 from muster_protocol.messages.people import APPROVAL, EDIT, MAX_NOTE, SERVICES
 from muster_protocol.plan import MAX_DEPENDENCIES, Plan
 from muster_supervisor.planning.lint import errors, lint
 from muster_supervisor.planning.routing import route
+from muster_supervisor.steps.orders import order_of
 
 MAX_REASON = 2000  # characters: it is repeated in the log, the answer and the abort
 MAX_VALUE = 20_000  # characters of a value as JSON
@@ -24,8 +25,26 @@ def decision_of(control: Control, by: str, state: RequestState, team: Team) -> D
             return Decision(decision="note", control_sequence=0, by=by, reason=control.text[:MAX_NOTE])
         case Reply():
             return _reply(control, by, state, team)
+        case RetryTask() | ReassignTask():
+            return _order(control, by, state, team)
         case _:
             return None
+
+
+def _order(order: RetryTask | ReassignTask, by: str, state: RequestState, team: Team) -> Decision | None:
+    """The decision, or the reason why it cannot be done."""
+    try:
+        return order_of(order.model_copy(update={"reason": order.reason[:MAX_REASON]}), by, state, team)
+    except Invalid as reason:
+        return _refused(reason, by, state)
+
+
+def _refused(reason: Invalid, by: str, state: RequestState, question: str = "") -> Decision | None:
+    """What cannot be done, said to whoever wanted it."""
+    if state.refused_replies >= MAX_REFUSED:
+        return None
+    text = str(reason)[:MAX_REASON]
+    return Decision(decision="refused", control_sequence=0, by=by, reason=text, question=question)
 
 
 def _reply(reply: Reply, by: str, state: RequestState, team: Team) -> Decision | None:
@@ -44,10 +63,7 @@ def _reply(reply: Reply, by: str, state: RequestState, team: Team) -> Decision |
             budget = state.plan_entry.budget if state.plan_entry is not None else Budget()
             plan, warnings = edited(reply.plan, budget, team)
     except Invalid as reason:
-        if state.refused_replies >= MAX_REFUSED:
-            return None
-        text = str(reason)[:MAX_REASON]
-        return Decision(decision="refused", control_sequence=0, by=by, reason=text, question=reply.question[:64])
+        return _refused(reason, by, state, reply.question[:64])
     return Decision(
         decision="reply",
         control_sequence=0,

@@ -6,10 +6,11 @@ Nothing is held while the question is open: the run waits for its log like any o
 import logging
 
 from muster_protocol.counted import counted
+from muster_protocol.fold import last_moment
 from muster_protocol.messages import Decision, Question
 from muster_protocol.messages.people import APPROVAL, APPROVE, EDIT, REJECT, question_id
 from muster_supervisor.control import read_controls
-from muster_supervisor.decide import TakeDefault, last_moment
+from muster_supervisor.decide import TakeDefault
 from muster_supervisor.owner import Owner
 
 log = logging.getLogger("muster.supervisor")

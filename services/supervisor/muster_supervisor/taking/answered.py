@@ -8,13 +8,14 @@ The same holds for the callback that the request asks for: it is stored before t
 from muster_bus.lease import Delivery
 from muster_protocol.fold import RequestState
 from muster_supervisor.calling.callbacks import Callbacks
-from muster_supervisor.spans import export_answer, export_workflow, is_workflow_exported
+from muster_supervisor.spans import export_answer, export_waits, export_workflow, is_workflow_exported
 
 
 async def acknowledge(callbacks: Callbacks, delivery: Delivery, state: RequestState) -> None:
     """Export the answer, store the callback and acknowledge the message that was the lease."""
     bus = callbacks.bus
     trace = bus.tracing.request(state.request_id, delivery.headers)
+    export_waits(bus, trace, state)
     export_answer(bus, delivery, trace, state)
     await bus.tracing.exported()
     await callbacks.store(delivery, state)  # before the ack

@@ -15,6 +15,7 @@ def plan_prompt(brief: PlanBrief, data: Boundary) -> Prompt:
         examples=text_of("plan_examples"),
         data_rule=data.rule,
         request=data.request(brief.text),
+        notes="\n".join(data.request(note) for note in brief.notes),
         today=brief.today,
         seconds="" if brief.seconds is None else f"{brief.seconds:,.0f}",
         tokens=_number(brief.tokens),

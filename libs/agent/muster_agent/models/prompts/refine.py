@@ -18,6 +18,7 @@ def refine_prompt(brief: RefineBrief, data: Boundary) -> Prompt:
         task=data("task", brief.description),
         last=data("task of the failed attempt", brief.last) if brief.last else "",
         error=data("error", brief.error),
+        notes="\n".join(data.request(note) for note in brief.notes),
         role="" if brief.role is None else f"{brief.role.name}: {brief.role.description}".rstrip(": "),
         persona=data("persona of the worker", brief.persona.strip()) if brief.persona.strip() else "",
         tools=", ".join(brief.tools),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster_bus.broker import nats_repairs, watched
+from muster_bus.broker import silence, watched
 from muster_bus.connection import Bus, Incoming
 from muster_protocol import subjects
 from muster_testing import Proxy, until, until_asked
@@ -14,7 +14,7 @@ from tests.guards import guards
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watched, "WATCH_SECONDS", 0.1)
-    monkeypatch.setattr(nats_repairs, "SILENCE_SECONDS", 1.0)
+    monkeypatch.setattr(silence, "SILENCE_SECONDS", 1.0)
 
 
 @guards("libs/bus/muster_bus/broker/watched.py", "self._silence.missed()", rule="I6", replace="pass", seconds=90)

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from nats.errors import Error as NatsError
 
 from muster_bus.broker.nats_fast import FastClient, Incoming
-from muster_bus.broker.nats_repairs import Silence
+from muster_bus.broker.silence import Silence
 
 log = logging.getLogger("muster.bus")
 

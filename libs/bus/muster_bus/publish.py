@@ -14,7 +14,8 @@ from nats.errors import ConnectionClosedError, MaxPayloadError, OutboundBufferLi
 from pydantic_core import from_json
 
 from muster_bus.broker.nats_fast import FastClient, Incoming
-from muster_bus.broker.nats_repairs import ECHO, Silence
+from muster_bus.broker.nats_repairs import ECHO
+from muster_bus.broker.silence import Silence
 from muster_protocol.errors import BrokerAway, Invalid, Terminal
 
 log = logging.getLogger("muster.bus")

@@ -32,8 +32,8 @@ from nats.errors import Error as NatsError
 
 from muster_bus.background import supervised
 from muster_bus.broker.nats_fast import Incoming
-from muster_bus.broker.nats_repairs import Silence
 from muster_bus.broker.queues import Queue
+from muster_bus.broker.silence import Silence
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery, LeaseKeeper
 from muster_bus.slot_shares import shares

@@ -116,7 +116,6 @@ async def test_an_explicit_plan_with_mistakes_names_them_all():
     ("field", "value"),
     [
         ("conversation", "c"),
-        ("callback_url", "http://x"),
         ("replay_of", "r"),
         ("priority", "high"),
         ("budget", {"depth": 1}),

@@ -6,7 +6,7 @@ the list.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 from nats.aio.client import DEFAULT_BUFFER_SIZE, Client, Srv
@@ -18,6 +18,7 @@ from nats.protocol import command
 from nats.protocol.parser import PERMISSIONS_ERR, STALE_CONNECTION
 
 from muster_bus.broker.cancelling import heeding_cancellation
+from muster_bus.broker.silence import Silence
 
 SHORT_SECONDS = 5.0  # a connection that ends sooner was no good …
 LONGEST_PAUSE_SECONDS = 2.0  # … and the next is tried later each time, up to this
@@ -28,7 +29,6 @@ LEAST_PING_SECONDS = 0.5  # a busy machine stands still for a second, which is n
 MOST_PING_SECONDS = 5.0  # where leases are long a dead peer is noticed soon all the same
 ECHO = "echo"  # the last word of a subject that nobody replies on
 UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)  # from nats-py, at a reply with a changed byte
-SILENCE_SECONDS = 10.0  # an echo takes a millisecond; one may be lost too
 
 
 class RepairedClient(Client):
@@ -252,35 +252,6 @@ class RepairedClient(Client):
         writer: asyncio.StreamWriter | None = getattr(self._transport, "_io_writer", None)
         if writer is not None:
             writer.transport.abort()
-
-
-class Silence:
-    """Notices that an inbox gets nothing on a connection that is up: a subscription may have been lost on the wire.
-
-    When a reply is missing, the inbox is written to by ourselves. If that comes back, the broker is just slow, or does
-    not store; if it does not, the connection is replaced, which subscribes anew.
-    """
-
-    __slots__ = ("_inbox", "_nc", "since")
-
-    def __init__(self, nc: RepairedClient, inbox: Callable[[], str]) -> None:
-        self._nc = nc
-        self._inbox = inbox
-        self.since = 0.0  # when the first message was missing after the last that came; whoever gets one sets it to 0
-
-    def missed(self) -> None:
-        """A reply did not come in time."""
-        now = time.monotonic()
-        if not self._nc.is_connected or not (inbox := self._inbox()):
-            self.since = 0.0
-            return
-        if self.since == 0.0:
-            self.since = now
-        elif now - self.since >= SILENCE_SECONDS:
-            self.since = 0.0
-            self._nc.give_up(NatsError("nats: nothing arrives on an inbox although the broker answers pings"))
-            return
-        self._nc.echo(inbox)
 
 
 async def connect_within(seconds: float, connecting: Coroutine[Any, Any, None], refused: asyncio.Event) -> None:

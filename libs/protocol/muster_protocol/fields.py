@@ -51,7 +51,6 @@ def check_supported(request: Request) -> None:
         "conversation": request.conversation is not None,
         "callback_url": request.callback_url is not None,
         "replay_of": request.replay_of is not None,
-        "priority": request.priority != "normal",
         "budget.depth": request.budget.depth is not None,
     }
     for field, is_set in asked.items():

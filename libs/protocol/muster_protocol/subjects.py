@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
+from muster_protocol.priority import Priority
+
 ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
 _ID = re.compile(ID_PATTERN[1:-1])
 
@@ -18,7 +20,7 @@ TeamName = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 
 ERRORS = "errors"
 ALL_REQUESTS = "requests.*"
-ALL_TASKS = "tasks.*"
+ALL_TASKS = "tasks.>"  # of all lanes
 ALL_RESULTS = "results.*"
 ALL_LIVE = "live.results.*"
 ALL_EVENTS = "events.*"
@@ -47,8 +49,15 @@ def requests(team: str) -> str:
     return f"requests.{team}"
 
 
-def tasks(tag: str) -> str:
-    return f"tasks.{tag}"
+def tasks(tag: str, priority: Priority = "normal") -> str:
+    """The normal lane of a tag has the tag's own subject, the others are under it."""
+    return f"tasks.{tag}" if priority == "normal" else f"tasks.{tag}.{priority}"
+
+
+def lane_of(subject: str) -> tuple[str, str]:
+    """The tag of a task's subject, and the priority."""
+    _, tag, *priority = subject.split(".")
+    return tag, priority[0] if priority else "normal"
 
 
 def results(request_id: str) -> str:

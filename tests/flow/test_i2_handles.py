@@ -15,6 +15,7 @@ from muster_protocol.headers import request_hash
 from muster_protocol.messages import Request, Taken
 from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
+from muster_supervisor.choosing.model_slots import ModelSlots
 from muster_supervisor.intake import Intake
 from muster_supervisor.owner import Resources
 from muster_supervisor.run import Run
@@ -31,7 +32,7 @@ LEASE = 2.0
 def intake_of(muster: Muster, bus: Bus) -> Intake:
     team = load_team(muster.folder / "team.yaml")
     measuring, breakers = Measuring(bus, team), Breakers(bus, team)
-    return Intake(Resources(bus, team, Scripted([]), asyncio.Semaphore(1), LEASE, measuring, 3600.0, breakers))
+    return Intake(Resources(bus, team, Scripted([]), ModelSlots(1), LEASE, measuring, 3600.0, breakers))
 
 
 async def message(bus: Bus, sequence: int, number: int = 1, *, metadata: str = "") -> Delivery:

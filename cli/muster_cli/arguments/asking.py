@@ -4,6 +4,7 @@ import argparse
 
 from muster_bus.process.arguments import add_team_file, count
 from muster_cli.arguments.command import AddParser, add_command, add_json
+from muster_protocol.priority import PRIORITIES
 
 
 def add_commands(add_parser: AddParser) -> None:
@@ -19,6 +20,7 @@ def add_commands(add_parser: AddParser) -> None:
     for command in (ask, submit):
         _add_limits(command)
         command.add_argument("--answer-schema", metavar="FILE", help="a JSON Schema that the answer's output shall fit")
+        command.add_argument("--priority", choices=PRIORITIES, help="the lane of its tasks; default: normal")
         command.add_argument("--approve", action="store_true", help="a person is to approve the plan first")
         command.add_argument("--team", metavar="NAME", help="default: MUSTER_TEAM, else the team that is up here")
         command.add_argument("--detach", action="store_true", help="print the request's id and do not wait")

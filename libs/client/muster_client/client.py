@@ -35,6 +35,7 @@ from muster_protocol.fold import Entry, RequestState, apply, fold
 from muster_protocol.messages import Answer, Budget, Cancel, Decision, Note, Reply, Request, Result, Taken
 from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
 from muster_protocol.plan import Plan
+from muster_protocol.priority import Priority
 from muster_protocol.sender import Origin, Sender
 from muster_protocol.unfold import MapOver
 
@@ -53,6 +54,7 @@ class RequestFields(TypedDict, total=False):
     plan: Plan | dict[str, Any] | None
     map: MapOver | dict[str, Any] | None
     id: str | None
+    priority: Priority | None
     deadline_seconds: float | None
     in_flight: int | None
     budget: Budget | dict[str, Any] | None

@@ -16,6 +16,7 @@ from muster_protocol import subjects
 from muster_protocol.fold import RequestState
 from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
+from muster_supervisor.choosing.model_slots import ModelSlots
 from muster_supervisor.choosing.window import Windows
 from muster_supervisor.intake import Intake
 from muster_supervisor.leftovers import Leftovers
@@ -56,7 +57,7 @@ class Supervisor:
         lease_seconds = await ack_wait_of(self.bus, queue)
         measuring = self._measuring = Measuring(self.bus, self._team)
         longest = await until_there(self.bus, partial(longest_deadline, self.bus))
-        slots = asyncio.Semaphore(MODEL_SLOTS)
+        slots = ModelSlots(MODEL_SLOTS, self._team.priorities)
         windows = Windows(measuring.seconds_of)
         resources = Resources(
             self.bus, self._team, self._model, slots, lease_seconds, measuring, longest, self._breakers, windows

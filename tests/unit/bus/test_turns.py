@@ -1,4 +1,4 @@
-"""Turns of lanes: all free slots are given out, high comes first, and each lane that waits gets what its weight says."""
+"""Turns of lanes: all free slots are given out, high comes first, each that waits gets what its weight says."""
 
 from hypothesis import given
 from hypothesis import strategies as st

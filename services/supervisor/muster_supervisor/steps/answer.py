@@ -137,7 +137,7 @@ async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
         if seconds <= 0 or step.is_plain or not model.is_llm or not needs_model(owner.state, plain):
             return plain  # nothing for a model to do: no slot is waited for
         try:
-            async with asyncio.timeout(seconds), owner.resources.model_slots:
+            async with asyncio.timeout(seconds), owner.model_slot():
                 findings = await look_for(owner.state, seconds)
                 composed = await compose(owner.state, model, step.reason, findings)
                 return replace(composed, usage=model.usage)

@@ -43,7 +43,6 @@ REFUSED: dict[str, Any] = {
     "conversation": "c",
     "callback_url": "http://127.0.0.1",
     "replay_of": "r",
-    "priority": "high",
     "budget": {"depth": 1},
 }
 

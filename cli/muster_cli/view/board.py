@@ -102,7 +102,8 @@ class Board:
                 return self._started(event, now)
             case HandedBack():
                 self.assignments.pop(event.task_id, None)
-                return News(NewsKind.HANDED_BACK, f"{event.task_id}  handed back by {name_of(event.worker)}")
+                why = f": {event.why}" if event.why else ""
+                return News(NewsKind.HANDED_BACK, f"{event.task_id}  handed back by {name_of(event.worker)}{why}")
             case ConflictFound():
                 text = f"{event.task_id}  {event.what}: {event.first} and {event.second}"
                 return News(NewsKind.CONFLICT, text)

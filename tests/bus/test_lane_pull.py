@@ -12,8 +12,7 @@ from muster_bus.broker.topology import Provisioning, provision
 from muster_bus.connection import Bus
 from muster_bus.lanes.lane_pull import LanePull, Lanes
 from muster_bus.lease import Delivery
-from muster_protocol.priority import PRIORITIES, Priority
-from muster_protocol.subjects import lane_of, tasks
+from muster_protocol.subjects import PRIORITIES, Priority, lane_of, tasks
 from muster_testing import until
 from tests.bus.broker_tools import consumer
 from tests.guards import guards

@@ -28,9 +28,9 @@ SECONDS = 4.0  # a tenth of it is kept for the answer, and the results must be t
 )
 @guards(
     "services/supervisor/muster_supervisor/steps/answer.py",
-    "async with asyncio.timeout(seconds), owner.resources.model_slots:",
+    "async with asyncio.timeout(seconds), owner.model_slot():",
     rule="I4",
-    replace="async with asyncio.timeout(None), owner.resources.model_slots:",
+    replace="async with asyncio.timeout(None), owner.model_slot():",
     case="composing",
 )
 @pytest.mark.parametrize("when", ["planning", "refining", "composing"])
@@ -81,9 +81,9 @@ async def test_a_request_that_waited_long_is_planned_within_the_time_that_is_lef
 
 @guards(
     "services/supervisor/muster_supervisor/steps/plan.py",
-    "owner.resources.model_slots if request.text is not None else nullcontext()",
+    "owner.model_slot() if request.text is not None else nullcontext()",
     rule="I4",
-    replace="owner.resources.model_slots",
+    replace="owner.model_slot()",
 )
 async def test_requests_that_wait_for_a_model_do_not_delay_those_that_need_none(muster: Muster) -> None:
     await muster.start("worker", "w1")

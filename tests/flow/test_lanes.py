@@ -73,7 +73,7 @@ async def test_a_low_request_has_its_share_while_high_work_never_ends(lanes: Mus
     assert order[first:last].count(low) / (last - first) >= weights.low / (weights.high + weights.low)
 
 
-@guards("services/supervisor/muster_supervisor/steps/dispatch.py", "priority=owner.lane,", rule="I4")
+@guards("services/supervisor/muster_supervisor/steps/dispatch.py", "priority=owner.lane,", rule="I4", replace="")
 async def test_retries_and_tasks_for_a_named_worker_stay_in_the_lane(lanes: Muster) -> None:
     heard: list[str] = []
     await lanes.bus.subscribe(subjects.ALL_TASKS, lambda message: heard.append(message.subject))

@@ -20,7 +20,8 @@ PREEMPT = "priorities: {preempt: true}\n"
 CLEANING = '  - {name: cleaner, run: "tests.misbehaving_role:clean_up"}\n'
 BLOCKING = '  - {name: blocker, run: "tests.misbehaving_role:block"}\n'
 THINKING = "  - {name: thinker, model: claude-sonnet-5-5, persona: You add., tools: [calculate]}\n"
-WORKER = "services/worker/muster_worker/"
+ATTEMPT = "services/worker/muster_worker/attempt.py"
+LANES = "services/worker/muster_worker/lanes.py"
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ async def low_runs(muster: Muster, tasks: list[dict[str, Any]]) -> str:
     return low
 
 
-@guards(WORKER + "attempt.py", "        self._gives_way = why\n", rule="I12", replace="        self._gives_way = ''\n")
+@guards(ATTEMPT, "        self._gives_way = why\n", rule="I12", replace="        self._gives_way = ''\n")
 async def test_the_low_task_that_was_begun_last_is_handed_back_and_runs_again_as_the_same_attempt(muster: Muster):
     await asyncio.gather(muster.start("worker", "w1", "--slots", "2"), muster.start("supervisor", "s1"))
     early = await low_runs(muster, held())
@@ -84,7 +85,7 @@ async def test_what_is_preempted_again_and_again_ends_at_last_and_is_no_poison(m
     assert await muster.errors() == []
 
 
-@guards(WORKER + "lanes.py", "if executor.can_be_stopped(tag)", rule="I3", replace="if tag")
+@guards(LANES, "if executor.can_be_stopped(tag)", rule="I3", replace="if tag")
 async def test_a_plain_function_is_left_alone_for_nobody_can_stop_its_thread(muster: Muster):
     await asyncio.gather(muster.start("worker", "w1", "--slots", "1"), muster.start("supervisor", "s1"))
     blocking = [{"id": "b", "tag": "blocker", "description": '{"seconds": 1.5}'}]
@@ -97,7 +98,7 @@ async def test_a_plain_function_is_left_alone_for_nobody_can_stop_its_thread(mus
     assert (muster.executions(low)["b"], await hand_backs(muster, low)) == (1, [])
 
 
-@guards(WORKER + "attempt.py", "await self._store_spent(self._gives_way)", rule="I9", seconds=60)
+@guards(ATTEMPT, "await self._store_spent(self._gives_way)", rule="I12", seconds=60)
 async def test_what_a_preempted_run_had_spent_is_counted(tmp_path: Path):
     call = message(tool_use("call_1", "calculate", expression="1 + 1"), stop="tool_use")
     last = replace(message(text("2")), is_held=True)

@@ -4,7 +4,7 @@ import argparse
 
 from muster_bus.process.arguments import add_team_file, count
 from muster_cli.arguments.command import AddParser, add_command, add_json
-from muster_protocol.priority import PRIORITIES
+from muster_protocol.subjects import PRIORITIES
 
 
 def add_commands(add_parser: AddParser) -> None:

@@ -35,8 +35,8 @@ from muster_protocol.fold import Entry, RequestState, apply, fold
 from muster_protocol.messages import Answer, Budget, Cancel, Decision, Note, Reply, Request, Result, Taken
 from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
 from muster_protocol.plan import Plan
-from muster_protocol.priority import Priority
 from muster_protocol.sender import Origin, Sender
+from muster_protocol.subjects import Priority
 from muster_protocol.unfold import MapOver
 
 log = logging.getLogger("muster.client")

@@ -2,11 +2,9 @@
 
 import hashlib
 import re
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 from pydantic import StringConstraints
-
-from muster_protocol.priority import Priority
 
 ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
 _ID = re.compile(ID_PATTERN[1:-1])
@@ -17,6 +15,9 @@ TaskId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 Tag = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 Purpose = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_:.-]{0,200}$")]  # of a model call of the owner's
 TeamName = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
+
+Priority = Literal["high", "normal", "low"]  # of a request; its tasks travel in the lane of that name
+PRIORITIES: tuple[Priority, ...] = get_args(Priority)  # the most urgent first
 
 ERRORS = "errors"
 ALL_REQUESTS = "requests.*"

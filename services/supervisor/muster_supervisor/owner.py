@@ -19,8 +19,8 @@ from muster_protocol import headers as h
 from muster_protocol.errors import MusterError
 from muster_protocol.fold import Entry, RequestState
 from muster_protocol.messages import Answer, LogBody, PlanRecorded, Request, Result, Taken, Usage
-from muster_protocol.priority import Priority
 from muster_protocol.sender import Origin
+from muster_protocol.subjects import Priority
 from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
 from muster_supervisor.choosing.model_slots import ModelSlots

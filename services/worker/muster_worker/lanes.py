@@ -12,7 +12,7 @@ from muster_bus.broker.queues import Queue, lanes_provisioned, task_queue, until
 from muster_bus.connection import Bus
 from muster_bus.lanes.lane_pull import Lanes
 from muster_bus.lease import Delivery
-from muster_protocol.priority import PRIORITIES, Priority
+from muster_protocol.subjects import PRIORITIES, Priority
 from muster_worker.executor import Executor
 
 

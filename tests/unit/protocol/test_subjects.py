@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster_protocol import subjects
-from muster_protocol.priority import PRIORITIES
+from muster_protocol.subjects import PRIORITIES
 
 BODY = b'{"text": "hello"}'
 

@@ -20,8 +20,7 @@ from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import BrokerAway, Invalid, Misconfigured
 from muster_protocol.headers import BODY_REF
 from muster_protocol.messages import Task
-from muster_protocol.priority import PRIORITIES, Priority
-from muster_protocol.subjects import STREAMS, requests, stream_of, tasks
+from muster_protocol.subjects import PRIORITIES, STREAMS, Priority, requests, stream_of, tasks
 
 log = logging.getLogger("muster.bus")
 

@@ -30,7 +30,7 @@ from muster_bus.broker.queues import (
 from muster_bus.connection import Bus
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Misconfigured
-from muster_protocol.priority import PRIORITIES, Priority
+from muster_protocol.subjects import PRIORITIES, Priority
 from muster_protocol.workers.card import FORGOTTEN_SECONDS
 
 log = logging.getLogger("muster.bus")

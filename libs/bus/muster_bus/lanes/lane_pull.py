@@ -22,7 +22,7 @@ from muster_bus.lanes.turns import Turns
 from muster_bus.lease import Delivery, left_behind
 from muster_bus.pull import Handler, OpenPull, Pull
 from muster_bus.slot_shares import shares
-from muster_protocol.priority import PRIORITIES, Priority
+from muster_protocol.subjects import PRIORITIES, Priority
 
 HIGH, LOW = PRIORITIES.index("high"), PRIORITIES.index("low")
 REST_SECONDS = 0.25  # a pull that waits in one lane keeps its slots from the others for so long

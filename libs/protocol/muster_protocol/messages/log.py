@@ -12,9 +12,8 @@ from muster_protocol.messages.growth import GrowthLimits
 from muster_protocol.messages.people import PERSON_SECONDS
 from muster_protocol.messages.request import Budget
 from muster_protocol.plan import Frozen, Plan, Retry
-from muster_protocol.priority import Priority
 from muster_protocol.sender import Origin
-from muster_protocol.subjects import Purpose, Tag, TaskId, TeamName
+from muster_protocol.subjects import Priority, Purpose, Tag, TaskId, TeamName
 
 
 class Taken(LogEntry):

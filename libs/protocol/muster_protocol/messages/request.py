@@ -7,8 +7,8 @@ from pydantic import Field, model_validator
 from muster_protocol import subjects
 from muster_protocol.messages.base import Message
 from muster_protocol.plan import Frozen, Plan
-from muster_protocol.priority import Priority
 from muster_protocol.sender import Origin
+from muster_protocol.subjects import Priority
 from muster_protocol.unfold import MapOver
 
 DEFAULT_DEADLINE_SECONDS = 600.0  # where neither the request nor the team file says one

@@ -7,9 +7,8 @@ from pydantic import Field
 from muster_protocol import subjects
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.messages.base import Message, Output
-from muster_protocol.priority import Priority
 from muster_protocol.sender import Origin
-from muster_protocol.subjects import RequestId, Tag, TaskId, TeamName
+from muster_protocol.subjects import Priority, RequestId, Tag, TaskId, TeamName
 
 
 class Task(Message):

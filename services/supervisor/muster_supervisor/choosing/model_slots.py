@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from muster_agent.team.schema import Priorities
 from muster_bus.lanes.turns import Turns
-from muster_protocol.priority import PRIORITIES, Priority
+from muster_protocol.subjects import PRIORITIES, Priority
 
 
 class ModelSlots:

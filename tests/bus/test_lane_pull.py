@@ -143,7 +143,7 @@ async def test_an_idle_pull_finds_what_comes_in_any_lane(with_lanes: Bus):
     assert held.order == list(PRIORITIES) * 3
 
 
-@guards(LANE_PULL, "if self.free <= 0:\n            self._look_beyond()", rule="I4", replace="pass")
+@guards(LANE_PULL, "        self._look_beyond()\n\n", rule="I4", replace="\n")
 async def test_a_high_message_takes_the_place_of_the_low_one_that_was_taken_last(with_lanes: Bus):
     held = Held(with_lanes, 2, is_preemptive=True, ends=False)
     await held.pull.start()

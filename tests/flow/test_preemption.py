@@ -16,6 +16,7 @@ from muster_testing.messages_server import message, running_messages_server, tex
 from tests.guards import guards
 from tests.harness import Muster, running
 
+NARROW = '  - {name: narrow, slots: 1, run: "muster_testing.roles:scripted"}\n'
 PREEMPT = "priorities: {preempt: true}\n"
 CLEANING = '  - {name: cleaner, run: "tests.misbehaving_role:clean_up"}\n'
 BLOCKING = '  - {name: blocker, run: "tests.misbehaving_role:block"}\n'
@@ -48,7 +49,8 @@ async def low_runs(muster: Muster, tasks: list[dict[str, Any]]) -> str:
 
 @guards(ATTEMPT, "        self._gives_way = why\n", rule="I12", replace="        self._gives_way = ''\n")
 async def test_the_low_task_that_was_begun_last_is_handed_back_and_runs_again_as_the_same_attempt(muster: Muster):
-    await asyncio.gather(muster.start("worker", "w1", "--slots", "2"), muster.start("supervisor", "s1"))
+    services = {"s1": ("supervisor",), "w1": ("worker", "--slots", "2"), "c1": ("coordinator",)}
+    await asyncio.gather(*(muster.start(kind, name, *options) for name, (kind, *options) in services.items()))
     early = await low_runs(muster, held())
     late = await low_runs(muster, held())
 
@@ -65,6 +67,22 @@ async def test_the_low_task_that_was_begun_last_is_handed_back_and_runs_again_as
     assert [result.delivery for result in await muster.results(late)] == [2]
     said = [step.error for step in (await muster.client.timeline(late)).steps]
     assert "preempted by high" in said
+    assert (await muster.client.view(late)).conflicts == 0
+
+
+async def test_the_slots_of_a_role_that_the_team_file_limits_are_taken_over_too(tmp_path: Path):
+    """The worker has free slots, but the role has none; a low task of another role is no help."""
+    async with running(tmp_path, roles=NARROW + PREEMPT) as muster:
+        await asyncio.gather(muster.start("worker", "w1", "--slots", "5"), muster.start("supervisor", "s1"))
+        low = await low_runs(muster, [{**task, "tag": "narrow"} for task in held()])
+        other = await low_runs(muster, held())
+
+        high = await muster.answer(await muster.submit([{"id": "h", "tag": "narrow"}], priority="high"))
+        muster.release("go")
+        answers = [await muster.answer(request) for request in (low, other)]
+
+        assert [answer.status for answer in (high, *answers)] == [AnswerStatus.DONE] * 3
+        assert (muster.executions(low)["held"], muster.executions(other)["held"]) == (2, 1)
 
 
 async def test_what_is_preempted_again_and_again_ends_at_last_and_is_no_poison(muster: Muster):

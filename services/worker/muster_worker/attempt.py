@@ -135,9 +135,9 @@ class RunningAttempt:
             self._handler.cancel()
 
     def give_way(self, why: str) -> bool:
-        """Hand it back unharmed although its worker goes on; False: it is ending, or its role has not begun."""
+        """Hand it back unharmed although its worker goes on; False: it is ending."""
         is_ending = self.is_aborted or self._has_outcome or self._is_settling or self._gives_way
-        if is_ending or not self.is_running or self._handler is None:
+        if is_ending or self._handler is None:
             return False
         self._gives_way = why
         return self._handler.cancel()

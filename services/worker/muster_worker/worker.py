@@ -122,7 +122,7 @@ class Worker:
             del self._running[key]
 
     def _give_way(self, delivery: Delivery) -> bool:
-        """Hand the attempt of a low delivery back for a high one; False: it ends anyway, or has not begun."""
+        """Hand the attempt of a low delivery back for a high one; False: it ends anyway, or is not read yet."""
         running = (attempt for attempt in self._running.values() if attempt.delivery.sequence == delivery.sequence)
         return any(attempt.give_way("preempted by high") for attempt in running)
 

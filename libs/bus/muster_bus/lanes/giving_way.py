@@ -1,57 +1,36 @@
-"""The low messages that may give way to high ones, and the high ones that wait until they have."""
+"""The low messages that may give way to high ones, and who of them does."""
 
 import asyncio
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from muster_bus.lease import Delivery
 
-ROOM_SECONDS = 5.0  # a role may clean up for as long; then the high message is handed back, for others to take
 MOST_DELIVERIES = 3  # what was given out more often goes on to its end, so that nothing gives way for ever
 
 
 class GivingWay:
-    """Who may give way, the one that was taken last first."""
+    """Who may give way; the one that was taken last does it first."""
 
     def __init__(self, give_way: Callable[[Delivery], bool]) -> None:
         self._give_way = give_way
-        self._may: dict[asyncio.Task[None], Delivery] = {}
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._may: dict[asyncio.Task[None], tuple[int, Delivery]] = {}  # each with its consumer
 
-    @property
-    def count(self) -> int:
-        """How many may give way."""
-        return len(self._may)
-
-    def add(self, task: asyncio.Task[None], delivery: Delivery) -> None:
+    def add(self, task: asyncio.Task[None], consumer: int, delivery: Delivery) -> None:
         if delivery.number <= MOST_DELIVERIES:
-            self._may[task] = delivery
+            self._may[task] = consumer, delivery
 
     def ended(self, task: asyncio.Task[None]) -> None:
         self._may.pop(task, None)
 
-    def make_room(self) -> bool:
-        """Tell one to give way; False: there is none that still can."""
-        while self._may:
-            _, delivery = self._may.popitem()
-            if self._give_way(delivery):
-                return True
-        return False
+    def count(self, consumers: Collection[int]) -> int:
+        """How many of some consumers' messages may give way."""
+        return sum(consumer in consumers for consumer, _ in self._may.values())
 
-    async def room(self) -> None:
-        """Wait for a slot; TimeoutError: what was to give way did not."""
-        admitted = asyncio.get_running_loop().create_future()
-        self._waiting.append(admitted)
-        try:
-            async with asyncio.timeout(ROOM_SECONDS):
-                await admitted
-        finally:
-            if admitted in self._waiting:
-                self._waiting.remove(admitted)
-
-    def admit(self, free: int) -> None:
-        """Let as many go on as there are slots for; those that wait count as running, so `free` is below zero."""
-        for _ in range(min(free + len(self._waiting), len(self._waiting))):
-            admitted = self._waiting.popleft()
-            if not admitted.done():  # else it has waited too long
-                admitted.set_result(None)
+    def make_room(self, consumers: Collection[int]) -> asyncio.Task[None] | None:
+        """Tell one of these to give way, and return the handler that is about to end; None: there is none."""
+        for task, (consumer, delivery) in reversed(list(self._may.items())):
+            if consumer in consumers:
+                del self._may[task]
+                if self._give_way(delivery):
+                    return task
+        return None

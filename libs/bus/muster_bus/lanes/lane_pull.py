@@ -29,6 +29,7 @@ REST_SECONDS = 0.25  # a pull that waits in one lane keeps its slots from the ot
 LOOK_SECONDS = 0.5  # a look that has no answer by then was lost
 HIGH_EMPTY_SECONDS = 0.005  # what was found empty is not looked at for so long …
 EMPTY_SECONDS = 0.02  # … and in the other lanes so long for each of their consumers: at most fifty looks in a second
+ROOM_SECONDS = 5.0  # a role may clean up for as long; then the high message is handed back, for others to take
 BEYOND_SECONDS = 0.05  # between two looks at the high lanes while no slot is free
 
 
@@ -84,8 +85,7 @@ class LanePull(Pull):
         for _ in range(len(self._lane) + 1):  # what a cap leaves over is shared out once more
             if self.free <= 0 or not self._share_out():
                 break
-        if self.free <= 0:
-            self._look_beyond()
+        self._look_beyond()
 
     def _share_out(self) -> bool:
         """Offer the free slots to the lanes whose turn it is; False: there is nothing to ask."""
@@ -136,22 +136,32 @@ class LanePull(Pull):
         return True
 
     def _look_beyond(self) -> None:
-        """No slot is free: look whether high messages wait that could take the place of low ones."""
-        now = time.monotonic()
-        left = self._giving_way.count - len(self._beyond)
-        if left < 1:
+        """Look whether high messages wait for which there is no slot but that of a low one."""
+        if not self._giving_way.count(self._low):
             return
-        high = [i for i in self._in_turn() if self._lane[i] == HIGH and self._room(i) > 0]
-        if now < self._next_beyond:
-            high = [i for i in high if self._has_more[i]]
-        else:
+        now = time.monotonic()
+        is_due = now >= self._next_beyond
+        if is_due:
             self._next_beyond = now + BEYOND_SECONDS
-        for consumer in high[:left]:
-            self._ask(consumer, 1, LOOK_SECONDS, is_look=True)
-            self._beyond.add(str(self._count))
+        for consumer in self._in_turn():
+            has_slot = self._lane[consumer] != HIGH or (self.free > 0 and self._room(consumer) > 0)
+            if has_slot or not (is_due or self._has_more[consumer]):
+                continue
+            if self._giving_way.count(self._replaceable(consumer)) > len(self._beyond):
+                self._ask(consumer, 1, LOOK_SECONDS, is_look=True)
+                self._beyond.add(str(self._count))
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(self._next_beyond - now, self._fill)
+
+    def _replaceable(self, consumer: int) -> set[int]:
+        """The low consumers whose slots a high one can take: where a cap is reached, those under the same cap."""
+        full = [
+            capped
+            for capped, limit in self._caps
+            if consumer in capped and sum(self._held[index] for index in capped) >= limit
+        ]
+        return self._low.intersection(*full)
 
     def _finish(self, token: str, pull: OpenPull) -> None:
         self._pulls.pop(token, None)
@@ -169,18 +179,19 @@ class LanePull(Pull):
 
     def _refuse(self, delivery: Delivery, consumer: int) -> None:
         self._learn(delivery, consumer)
-        is_high = self._lane[consumer] == HIGH and not self._is_closing and self._room(consumer) > 0
-        if is_high and self._giving_way.make_room():
-            self._begin(delivery, consumer, self._run_in_its_place(delivery))
-        else:
+        is_high = self._lane[consumer] == HIGH and not self._is_closing
+        ending = self._giving_way.make_room(self._replaceable(consumer)) if is_high else None
+        if ending is None:
             super()._refuse(delivery, consumer)
+        else:
+            self._begin(delivery, consumer, self._run_after(ending, delivery))
 
     def _begin(self, delivery: Delivery, consumer: int, handling: Coroutine[None, None, None]) -> asyncio.Task[None]:
         self._learn(delivery, consumer)
         self._turns = self._turns.after(self._lane[consumer])
         task = super()._begin(delivery, consumer, handling)
         if consumer in self._low and not self._is_high_waiting():  # else it has the share that is its due
-            self._giving_way.add(task, delivery)
+            self._giving_way.add(task, consumer, delivery)
         return task
 
     def _is_high_waiting(self) -> bool:
@@ -189,19 +200,15 @@ class LanePull(Pull):
     def _freed(self, consumer: int, delivery: Delivery, task: asyncio.Task[None]) -> None:
         super()._freed(consumer, delivery, task)
         self._giving_way.ended(task)
-        self._giving_way.admit(self.slots - len(self.running))
 
-    async def _run_in_its_place(self, delivery: Delivery) -> None:
+    async def _run_after(self, ending: asyncio.Task[None], delivery: Delivery) -> None:
         """Handle a high message as soon as a low one has given way; what waits too long is handed back."""
         try:
-            await self._giving_way.room()
-        except TimeoutError:
-            await self._return_unread(delivery)
-            return
+            await asyncio.wait([ending], timeout=ROOM_SECONDS)
         except asyncio.CancelledError:  # the process stops
             await self._return_unread(delivery)
             raise
-        if self._is_closing:
+        if self._is_closing or not ending.done():
             await self._return_unread(delivery)
         elif delivery.lease.is_held:
             await self._run(delivery)

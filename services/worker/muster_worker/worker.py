@@ -60,9 +60,11 @@ class Worker:
 
     async def start(self) -> None:
         await self.bus.open()
-        lanes = await lanes_of(self.bus, self._executor, self._give_way)
-        queue = task_queue(self._executor.tags) if lanes is None else lanes.queue
+        queue = task_queue(self._executor.tags)
         ack_wait = await ack_wait_of(self.bus, queue)
+        lanes = await lanes_of(self.bus, self._executor, self._give_way)
+        if lanes is not None:
+            queue, ack_wait = lanes.queue, await ack_wait_of(self.bus, lanes.queue)
         await self.bus.watch(subjects.ALL_CONTROL, self._control.on_message)
         self._history.ack_wait = ack_wait
         note = self._events.returned_unread

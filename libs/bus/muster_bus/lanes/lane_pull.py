@@ -148,8 +148,8 @@ class LanePull(Pull):
             if has_slot or not (is_due or self._has_more[consumer]):
                 continue
             if self._giving_way.count(self._replaceable(consumer)) > len(self._beyond):
+                self._beyond.add(str(self._count + 1))
                 self._ask(consumer, 1, LOOK_SECONDS, is_look=True)
-                self._beyond.add(str(self._count))
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(self._next_beyond - now, self._fill)
@@ -162,6 +162,10 @@ class LanePull(Pull):
             if consumer in capped and sum(self._held[index] for index in capped) >= limit
         ]
         return self._low.intersection(*full)
+
+    def _ask(self, consumer: int, share: int, expiry: float, *, is_look: bool = False) -> None:
+        super()._ask(consumer, share, expiry, is_look=is_look)
+        self._beyond &= self._pulls.keys()  # what could not be asked is not waited for
 
     def _finish(self, token: str, pull: OpenPull) -> None:
         self._pulls.pop(token, None)

@@ -4,7 +4,8 @@ import argparse
 
 from muster_bus.process.arguments import add_team_file, count
 from muster_cli.arguments.command import AddParser, add_command, add_json
-from muster_protocol.subjects import PRIORITIES
+
+PRIORITIES = ("high", "normal", "low")  # written out: help imports no protocol
 
 
 def add_commands(add_parser: AddParser) -> None:

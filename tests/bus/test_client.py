@@ -233,8 +233,8 @@ async def test_a_wrong_field_is_named(client: Client):
         await client.submit(plan={"tasks": [{"id": "a", "tag": "math"}]})
     with pytest.raises(Invalid, match=r"plan\.tasks\.0\.dependancies: no such field; did you mean 'dependencies'"):
         await client.submit(plan={"tasks": [{"id": "a", "description": "add", "dependancies": ["b"]}]})
-    with pytest.raises(Invalid, match="priority: this version does not support it"):
-        await client.send(Request(text="hello", priority="high"))
+    with pytest.raises(Invalid, match="conversation: this version does not support it"):
+        await client.send(Request(text="hello", conversation="c"))
     with pytest.raises(Invalid, match="exactly one of text, plan or map"):
         await client.submit()
 

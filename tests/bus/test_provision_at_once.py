@@ -80,6 +80,30 @@ async def test_ten_processes_of_muster_provision_at_once_all_succeed(broker: Ser
     assert await listed_tags(bus) == {"shared", *(f"team{pod}-writer" for pod in PODS)}
 
 
+@guards(
+    "libs/bus/muster_bus/broker/queues.py",
+    "return [tasks(*lane) for name in names",
+    rule="I1",
+    replace="return [tasks(lane[0]) for name in names",
+    seconds=60,
+)
+async def test_those_who_want_lanes_and_those_who_do_not_provision_at_once(broker: Server, connect: Connect):
+    """A tag that two teams share has lanes as soon as one of them wants them, whoever comes last."""
+    buses = [await connect(broker.url, "provision", f"p{pod}") for pod in PODS]
+    with_lanes = replace(SETTINGS, has_lanes=True)
+
+    for turn in range(3):
+        tags = [f"tag{turn}", f"high_{turn}"]
+        await asyncio.gather(
+            *(provision(buses[pod], with_lanes if pod % 2 else SETTINGS, [f"team{pod}"], tags) for pod in PODS)
+        )
+        await provision(buses[0], SETTINGS, ["team0"], tags)
+
+        past = [tag for each in range(turn + 1) for tag in (f"tag{each}", f"high_{each}")]
+        assert await listed_tags(buses[0]) == {f"{tag}{lane}" for tag in past for lane in ("", ".high", ".low")}
+        assert await consumers(buses[0], "TASKS") == {f"{lane}_{tag}" for tag in past for lane in ("w", "high", "low")}
+
+
 @guards(TOPOLOGY, "*recorded]", rule="I1", replace="]")
 async def test_a_subject_that_somebody_elses_stale_update_took_away_comes_back(bus: Bus):
     config = (await api(bus, "STREAM.INFO.TASKS"))["config"]

@@ -72,9 +72,9 @@ async def test_a_new_team_and_a_new_tag_leave_the_others_as_they_are(bare: Bus):
 
 @guards(
     "libs/bus/muster_bus/broker/topology.py",
-    "for tag in tags], retention=queue)",
+    "subjects=lanes, retention=queue)",
     rule="I1",
-    replace="for tag in tags], retention=queue, max_age=3600.0)",
+    replace="subjects=lanes, retention=queue, max_age=3600.0)",
 )
 @pytest.mark.parametrize("stream", ["REQUESTS", "TASKS"])
 async def test_queues_have_no_age_and_their_consumers_count_no_deliveries(bus: Bus, stream: str):

@@ -19,6 +19,7 @@ from muster_protocol.sender import Sender
 from muster_supervisor.calling.callbacks import Callbacks
 from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
+from muster_supervisor.choosing.model_slots import ModelSlots
 from muster_supervisor.owner import Owner, Resources
 from muster_supervisor.supervisor import Supervisor
 from tests.harness import Muster
@@ -78,7 +79,7 @@ def owner_of(
     """Who holds a delivery of the request `r1`, which has a minute."""
     team = load_team(muster.folder / "team.yaml")
     measuring, breakers = Measuring(bus, team), Breakers(bus, team)
-    slots = asyncio.Semaphore(1)
+    slots = ModelSlots(1)
     resources = Resources(
         bus, team, model or Scripted([]), slots, ack_wait, measuring, 86400.0, breakers, Callbacks(bus, team)
     )

@@ -7,6 +7,7 @@ import pytest
 
 from muster_bus.buckets.kv import Bucket
 from muster_bus.read_stream import read_subject
+from muster_coordinator.api.watching import by_tag
 from muster_coordinator.coordinator import Coordinator
 from muster_coordinator.overview import Overview
 from muster_protocol.errors import Misconfigured
@@ -141,9 +142,16 @@ async def test_the_registry_is_listed(group: ServiceGroup):
     ]
 
 
+def test_the_queues_of_a_tag_are_shown_by_lane():
+    counts = {"tasks.math.low": 200, "tasks.math": 3, "tasks.math.high": 1, "tasks.prose.low": 1}
+
+    assert by_tag(counts) == {"math": {"normal": 3, "high": 1, "low": 200}, "prose": {"low": 1}}
+
+
 async def test_the_overview_names_the_tags_on_which_tasks_wait_and_that_no_worker_has(group: ServiceGroup):
     await group.task()
-    assert (await group.get("/v1/overview"))["unserved_tags"] == ["math"]
+    overview = await group.get("/v1/overview")
+    assert (overview["unserved_tags"], overview["queues"]) == (["math"], {"math": {"normal": 1}})
 
     await Bucket(group.bus, "workers").put("w1", b'{"tags": ["math"], "slots": 4, "busy": 1}')
     assert (await group.get("/v1/overview"))["unserved_tags"] == []

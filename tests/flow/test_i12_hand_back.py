@@ -30,7 +30,7 @@ from tests.harness import Muster
 )
 @guards(
     "services/worker/muster_worker/attempt.py",
-    "await self._resources.events.handed_back(self.begun, self.task.attempt_id)",
+    "await self._resources.events.handed_back(self.begun, self.task.attempt_id, self._gives_way)",
     rule="I12",
 )
 async def test_tasks_of_a_stopped_worker_are_handed_back_with_a_note(patient_muster: Muster) -> None:

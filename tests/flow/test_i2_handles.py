@@ -16,6 +16,7 @@ from muster_protocol.messages import Request, Taken
 from muster_supervisor.calling.callbacks import Callbacks
 from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
+from muster_supervisor.choosing.model_slots import ModelSlots
 from muster_supervisor.intake import Intake
 from muster_supervisor.owner import Resources
 from muster_supervisor.run import Run
@@ -33,9 +34,7 @@ def intake_of(muster: Muster, bus: Bus) -> Intake:
     team = load_team(muster.folder / "team.yaml")
     measuring, breakers = Measuring(bus, team), Breakers(bus, team)
     return Intake(
-        Resources(
-            bus, team, Scripted([]), asyncio.Semaphore(1), LEASE, measuring, 3600.0, breakers, Callbacks(bus, team)
-        )
+        Resources(bus, team, Scripted([]), ModelSlots(1), LEASE, measuring, 3600.0, breakers, Callbacks(bus, team))
     )
 
 

@@ -81,9 +81,9 @@ async def test_a_request_that_waited_long_is_planned_within_the_time_that_is_lef
 
 @guards(
     "services/supervisor/muster_supervisor/steps/plan.py",
-    "owner.resources.model_slots if request.text is not None else nullcontext()",
+    "owner.model_slot() if request.text is not None else nullcontext()",
     rule="I4",
-    replace="owner.resources.model_slots",
+    replace="owner.model_slot()",
 )
 async def test_requests_that_wait_for_a_model_do_not_delay_those_that_need_none(muster: Muster) -> None:
     await muster.start("worker", "w1")

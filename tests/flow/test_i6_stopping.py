@@ -173,8 +173,8 @@ async def test_a_side_whose_message_was_delivered_to_it_again_is_stopped_by_its_
 
 
 @guards(
-    "services/worker/muster_worker/attempt.py",
-    'log.warning("… result  %s  what it had spent was not stored: %s", log_name(self.task), lost)',
+    "services/worker/muster_worker/result.py",
+    'log.warning("… result  %s  what it had spent was not stored: %s", log_name(task), lost)',
     rule="I6",
     replace="pass",
 )

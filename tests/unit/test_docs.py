@@ -13,7 +13,16 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from muster_agent.models.port import Price
-from muster_agent.team.schema import CallbackSpec, FunctionRole, Limits, ModelRole, RetrySpec, SupervisorSpec, Team
+from muster_agent.team.schema import (
+    CallbackSpec,
+    FunctionRole,
+    Limits,
+    ModelRole,
+    Priorities,
+    RetrySpec,
+    SupervisorSpec,
+    Team,
+)
 from muster_bus.broker.topology import Provisioning, streams
 from muster_cli.arguments.parser import COMMANDS, EPILOG, parser
 from muster_coordinator.api.app import INDEX
@@ -42,7 +51,6 @@ TOP_FOLDERS = tuple(f"{path.name}/" for path in ROOT.iterdir() if path.is_dir() 
 REFUSED: dict[str, Any] = {
     "conversation": "c",
     "replay_of": "r",
-    "priority": "high",
     "budget": {"depth": 1},
 }
 
@@ -170,7 +178,7 @@ def test_the_walk_names_every_stream_with_its_subjects_and_its_age_and_every_buc
         for name, subjects, kept in re.findall(r"^\| ([A-Z]+) \| (.*?) \| (.*?) \|", chapter, re.M)
     }
     buckets = re.findall(r"`(\w+)`", re.findall(r"^Buckets: .*?\. ", chapter, re.M | re.S)[0])
-    plan_entry = {str(stream.name): stream for stream in streams(Provisioning(), ["<team>"], ["<tag>"])}
+    plan_entry = {str(stream.name): stream for stream in streams(Provisioning(has_lanes=True), ["<team>"], ["<tag>"])}
 
     assert [*documented, *buckets] == [name.removeprefix("KV_").removeprefix("OBJ_") for name in plan_entry]
     for name, (subjects, kept) in documented.items():
@@ -186,6 +194,7 @@ def test_every_key_of_a_team_file_is_documented_with_its_default_and_no_other():
         "supervisor.": [SupervisorSpec],
         "roles.": [ModelRole, FunctionRole],
         "limits.": [Limits],
+        "priorities.": [Priorities],
         "retry.": [RetrySpec],
         "callbacks.": [CallbackSpec],
         "prices.<model>.": [Price],

@@ -5,6 +5,8 @@ import argparse
 from muster_bus.process.arguments import add_team_file, count
 from muster_cli.arguments.command import AddParser, add_command, add_json
 
+PRIORITIES = ("high", "normal", "low")  # written out: help imports no protocol
+
 
 def add_commands(add_parser: AddParser) -> None:
     ask = add_command(add_parser, "ask", "ask a team something and wait for the answer")
@@ -19,6 +21,7 @@ def add_commands(add_parser: AddParser) -> None:
     for command in (ask, submit):
         _add_limits(command)
         command.add_argument("--answer-schema", metavar="FILE", help="a JSON Schema that the answer's output shall fit")
+        command.add_argument("--priority", choices=PRIORITIES, help="the lane of its tasks; default: normal")
         command.add_argument("--approve", action="store_true", help="a person is to approve the plan first")
         command.add_argument(
             "--callback-url", metavar="URL", help="send the answer there; the team file names the hosts"

@@ -56,6 +56,7 @@ async def send_and_follow(given: Namespace, settings: Settings, fields: dict[str
         fields = {**fields, "answer_schema": read_json(given.answer_schema, "--answer-schema")}
     fields = {**fields, "approve": True} if given.approve else fields
     fields = {**fields, "callback_url": given.callback_url} if given.callback_url is not None else fields
+    fields = {**fields, "priority": given.priority} if given.priority else fields
     request = Request.read(json.dumps(with_options(given, fields)).encode())
     async with await connect(settings, given.team, is_traced=True) as client:
         client.usual_deadline_seconds = usual_deadline(settings, client.team)

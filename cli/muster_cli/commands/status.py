@@ -27,6 +27,7 @@ from muster_client.timeline.failures import failures_in
 from muster_client.view import views
 from muster_protocol.counted import counted
 from muster_protocol.errors import Misconfigured
+from muster_protocol.messages import PlanRecorded
 from muster_protocol.status import Standing
 from muster_protocol.workers.card import WorkerCard
 
@@ -86,7 +87,7 @@ async def _show_one(client: Client, name: str, *, is_json: bool) -> None:
     superseded = [(task_id, found) for task_id, task in view.state.tasks.items() for found in task.superseded]
     out, state = console(), view.state
     if state.plan_entry is not None:
-        out.print(plain(state.plan_entry.plan.goal or state.plan_entry.text, MAX_ASKED), style="bold")
+        out.print(_with_priority(state.plan_entry.plan.goal or state.plan_entry.text, state.plan_entry), style="bold")
         out.print(tasks_of(view))
         for warning in state.plan_entry.warnings:
             out.print(plain(f"the plan: {warning}", MAX_FAILURE), style="yellow", soft_wrap=True)
@@ -136,6 +137,7 @@ def _overview_document(overview: Overview) -> dict[str, Any]:
                 "request_id": request.id,
                 "team": request.team,
                 "text": request.text,
+                "priority": request.priority,
                 "status": standing.status.value,
                 "reason": standing.reason,
                 "cause": str(standing),
@@ -159,7 +161,7 @@ def _show_overview(out: Console, overview: Overview) -> None:
     requests = Listing("open request", "age", "team", "asked", "how it stands", sentences=2)
     for request, standing in overview.open:
         age = duration(max(0.0, overview.now - request.since))
-        requests.add(request.id, age, request.team, plain(request.text, MAX_ASKED), sentence(standing))
+        requests.add(request.id, age, request.team, _with_priority(request.text, request), sentence(standing))
     out.print(requests if requests else "no open request")
     if overview.open_count > len(overview.open):
         out.print(f"… and {overview.open_count - len(overview.open):,} older ones", style="dim")
@@ -174,6 +176,11 @@ def _show_overview(out: Console, overview: Overview) -> None:
         who = f"provider '{one['provider']}'" if one["provider"] else f"role '{one['role']}'"
         text = f"{who} does not answer ({one['state'].replace('_', '-')}), it is tried again {when}"
         out.print(text, style="yellow", soft_wrap=True)
+
+
+def _with_priority(asked: str, of: Open | PlanRecorded) -> str:
+    """What was asked, and before it a priority that is not the usual one."""
+    return ("" if of.priority == "normal" else f"{plain(of.priority)} priority: ") + plain(asked, MAX_ASKED)
 
 
 def _ended(overview: Overview) -> Listing:

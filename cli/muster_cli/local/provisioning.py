@@ -11,5 +11,6 @@ async def provision_team(bus: Bus, team: Team, replicas: int = 1, give_up_after:
         replicas=replicas,
         lease_seconds=team.limits.request_lease_seconds,
         ack_wait_seconds=team.limits.task_lease_seconds,
+        has_lanes=team.priorities is not None,
     )
     await topology.provision(bus, settings, [team.team], team.tags, give_up_after)

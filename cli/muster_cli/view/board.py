@@ -108,9 +108,9 @@ class Board:
                 return self._started(event, now)
             case HandedBack():
                 self.assignments.pop(event.task_id, None)
-                return News(
-                    NewsKind.HANDED_BACK, f"{self._called(event.task_id)}  handed back by {name_of(event.worker)}"
-                )
+                why = f": {event.why}" if event.why else ""
+                text = f"{self._called(event.task_id)}  handed back by {name_of(event.worker)}{why}"
+                return News(NewsKind.HANDED_BACK, text)
             case ConflictFound():
                 text = f"{self._called(event.task_id)}  {event.what}: {event.first} and {event.second}"
                 return News(NewsKind.CONFLICT, text)

@@ -22,6 +22,7 @@ from muster_protocol.plan import Frozen
 from muster_protocol.status_words import ENDED, RequestStatus
 
 HTTP_SECONDS = 2.0
+MAX_PRIORITY = 10  # characters: anybody may have written anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Open:
     team: str
     since: float  # broker time
     text: str
+    priority: str = "normal"
 
 
 class Ended(Frozen):
@@ -88,13 +90,18 @@ async def open_requests(bus: Bus, limit: int) -> tuple[int, list[Open]]:
     async for request in queued(bus):
         count += 1
         newest.append(request)
-    return count, [Open(found.id, found.team, found.time, _about(found.body)) for found in reversed(newest)]
+    return count, [_open(found) for found in reversed(newest)]
 
 
-def _about(body: bytes | None) -> str:
-    if body is None:
-        return "a large request"
-    fields = _fields(body)
+def _open(found: Queued) -> Open:
+    if found.body is None:
+        return Open(found.id, found.team, found.time, "a large request")
+    fields = _fields(found.body)
+    priority = str(fields.get("priority", "normal"))[:MAX_PRIORITY]
+    return Open(found.id, found.team, found.time, _about(fields), priority)
+
+
+def _about(fields: dict[str, Any]) -> str:
     for kind in ("text", "plan", "map"):
         value = fields.get(kind)
         if isinstance(value, str):

@@ -155,7 +155,7 @@ def _attempt_row(step: Step, waits: list[Step], tools: list[Row], now: float) ->
     elif step.error_class:
         reason = f"{step.error_class}: {plain(reason)}{place_of(step.details.get('stack'))}"
     elif step.status is StepStatus.HANDED_BACK:
-        reason = "handed back: its worker stopped"
+        reason = f"handed back: {plain(reason) or 'its worker stopped'}"
     row = _row(step, now, _label(step), _who(step), ink, reason)
     begin = min([wait.begin for wait in waits], default=step.begin)
     row.parts[:0] = [Part(begin, step.begin, Ink.WAITING)] if waits and begin < step.begin else []

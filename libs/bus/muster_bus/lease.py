@@ -72,6 +72,12 @@ def _reply_tokens(reply: str) -> list[str]:
     return parts[2:] if len(parts) > 9 else parts
 
 
+def left_behind(reply: str) -> int:
+    """How many messages the consumer had not delivered yet when it delivered this one; none if it does not say."""
+    parts = _reply_tokens(reply)
+    return int(parts[8]) if len(parts) > 8 else 0
+
+
 def _place(reply: str) -> str:
     """Stream and sequence of a delivered message, for logs."""
     parts = _reply_tokens(reply)

@@ -22,7 +22,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -60,11 +60,12 @@ async def _do_nothing(_: Delivery) -> None:
 
 
 @dataclass(slots=True)
-class _Pull:
+class OpenPull:
     consumer: int
     asked: int
     open: int
     overdue: float
+    is_look: bool = False  # it ends at once, with what there is
 
 
 class Pull:
@@ -89,7 +90,7 @@ class Pull:
         self._returning: set[asyncio.Task[None]] = set()
         longest = SOLE_EXPIRY_SECONDS if len(queue.consumers) == 1 else SHARED_EXPIRY_SECONDS
         self._expiry = min(longest, ack_wait / EXPIRIES_PER_LEASE)
-        self._pulls: dict[str, _Pull] = {}
+        self._pulls: dict[str, OpenPull] = {}
         self._count = self._first = 0
         self._subscription: Subscription | None = None
         self._inbox = ""
@@ -182,15 +183,16 @@ class Pull:
         found = [index for index, weight in enumerate(self._weights) if weight > 1 or index not in waiting]
         return [index for index in found if self._room(index) > 0] if self._caps else found
 
-    def _ask(self, consumer: int, share: int, expiry: float) -> None:
+    def _ask(self, consumer: int, share: int, expiry: float, *, is_look: bool = False) -> None:
+        """Open a pull; a look takes what is there and waits for nothing, and `expiry` is how long it may be silent."""
         self._count += 1
         token = str(self._count)
-        ask: dict[str, int] = {"batch": share, "expires": int(expiry * 1e9)}
+        ask: dict[str, int] = {"batch": share, **({"no_wait": True} if is_look else {"expires": int(expiry * 1e9)})}
         give_up_after = expiry
         if expiry > IDLE_HEARTBEAT_SECONDS * 2:
             ask["idle_heartbeat"] = int(IDLE_HEARTBEAT_SECONDS * 1e9)
             give_up_after = IDLE_HEARTBEAT_SECONDS * 2
-        self._pulls[token] = _Pull(consumer, share, share, time.monotonic() + give_up_after + 0.5)
+        self._pulls[token] = OpenPull(consumer, share, share, time.monotonic() + give_up_after + 0.5, is_look)
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumers[consumer]}"
         try:
             self._bus.nc.post(subject, json.dumps(ask).encode(), f"{self._inbox}.{token}")
@@ -216,7 +218,7 @@ class Pull:
         if status != "503":
             self._wake.set()
 
-    def _finish(self, token: str, pull: _Pull) -> None:
+    def _finish(self, token: str, pull: OpenPull) -> None:
         """A pull has ended: what it did not deliver is free again."""
         self._pulls.pop(token, None)
         self._weights[pull.consumer] = BUSY_WEIGHT if pull.open == 0 else 1
@@ -226,16 +228,23 @@ class Pull:
         consumer = self._consumers.index(delivery.consumer)
         self._deduct(consumer)
         if self._is_closing or len(self.running) >= self.slots or self._room(consumer) < 1:
-            returning = asyncio.get_running_loop().create_task(self._return_unread(delivery))
-            self._returning.add(returning)
-            returning.add_done_callback(self._returning.discard)
-            return
+            self._refuse(delivery, consumer)
+        else:
+            self._begin(delivery, consumer, self._run(delivery))
+
+    def _refuse(self, delivery: Delivery, _consumer: int) -> None:
+        returning = asyncio.get_running_loop().create_task(self._return_unread(delivery))
+        self._returning.add(returning)
+        returning.add_done_callback(self._returning.discard)
+
+    def _begin(self, delivery: Delivery, consumer: int, handling: Coroutine[None, None, None]) -> asyncio.Task[None]:
         self._bus.clock.observe(delivery.time)
         self.keeper.keep(delivery.lease)
-        task = asyncio.get_running_loop().create_task(self._run(delivery))
+        task = asyncio.get_running_loop().create_task(handling)
         self.running.add(task)
         self._held[consumer] += 1
         task.add_done_callback(partial(self._freed, consumer, delivery))
+        return task
 
     async def _return_unread(self, delivery: Delivery) -> None:
         try:

@@ -41,6 +41,7 @@ from muster_protocol.messages import (
 from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
 from muster_protocol.plan import Plan
 from muster_protocol.sender import Origin, Sender
+from muster_protocol.subjects import Priority
 from muster_protocol.unfold import MapOver
 
 log = logging.getLogger("muster.client")
@@ -58,6 +59,7 @@ class RequestFields(TypedDict, total=False):
     plan: Plan | dict[str, Any] | None
     map: MapOver | dict[str, Any] | None
     id: str | None
+    priority: Priority | None
     deadline_seconds: float | None
     in_flight: int | None
     budget: Budget | dict[str, Any] | None

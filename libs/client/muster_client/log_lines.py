@@ -189,7 +189,7 @@ def _event(time: float, sender: str, body: Event) -> LogLine:
         case Started():
             text = f"→ task    {where}  started as {body.role}, delivery {body.delivery}"
         case HandedBack():
-            text = f"← task    {where}  handed back"
+            text = f"← task    {where}  handed back{f': {body.why}' if body.why else ''}"
         case Refused():
             text = f"■ task    {where}  not run: {body.why}"
         case Progress():

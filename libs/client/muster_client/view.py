@@ -48,6 +48,7 @@ class RequestView:
             "status": standing.status.value,
             "reason": standing.reason,
             "team": state.team,
+            "priority": state.plan_entry.priority if state.plan_entry else None,
             "owner": state.owner,
             "deadline": state.deadline,
             "started_at": state.started_at or None,

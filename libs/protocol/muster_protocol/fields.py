@@ -50,7 +50,6 @@ def check_supported(request: Request) -> None:
     asked = {
         "conversation": request.conversation is not None,
         "replay_of": request.replay_of is not None,
-        "priority": request.priority != "normal",
         "budget.depth": request.budget.depth is not None,
     }
     for field, is_set in asked.items():

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 from pydantic import StringConstraints
 
@@ -16,9 +16,12 @@ Tag = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 Purpose = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_:.-]{0,200}$")]  # of a model call of the owner's
 TeamName = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 
+Priority = Literal["high", "normal", "low"]  # of a request; its tasks travel in the lane of that name
+PRIORITIES: tuple[Priority, ...] = get_args(Priority)  # the most urgent first
+
 ERRORS = "errors"
 ALL_REQUESTS = "requests.*"
-ALL_TASKS = "tasks.*"
+ALL_TASKS = "tasks.>"  # of all lanes
 ALL_RESULTS = "results.*"
 ALL_LIVE = "live.results.*"
 ALL_CALLBACKS = "callbacks.*"
@@ -50,8 +53,15 @@ def requests(team: str) -> str:
     return f"requests.{team}"
 
 
-def tasks(tag: str) -> str:
-    return f"tasks.{tag}"
+def tasks(tag: str, priority: Priority = "normal") -> str:
+    """The normal lane of a tag has the tag's own subject, the others are under it."""
+    return f"tasks.{tag}" if priority == "normal" else f"tasks.{tag}.{priority}"
+
+
+def lane_of(subject: str) -> tuple[str, str]:
+    """The tag of a task's subject, and the priority."""
+    _, tag, *priority = subject.split(".")
+    return tag, priority[0] if priority else "normal"
 
 
 def callbacks(team: str) -> str:

@@ -40,7 +40,9 @@ class RunningTeam(Services):
     ) -> AsyncGenerator[Self]:
         """A broker with the team's streams, and no service yet."""
         team = load_team(team_file)
-        settings = Provisioning(lease_seconds=lease_seconds, ack_wait_seconds=lease_seconds)
+        settings = Provisioning(
+            lease_seconds=lease_seconds, ack_wait_seconds=lease_seconds, has_lanes=team.priorities is not None
+        )
         async with running_broker(folder / "broker") as broker:
             bus = await Bus.connect(broker.url, Sender("tests", "observer"))
             try:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,9 +21,11 @@ from muster_protocol.errors import MusterError
 from muster_protocol.fold import Entry, RequestState, last_moment
 from muster_protocol.messages import Answer, LogBody, PlanRecorded, Request, Result, Taken, Usage
 from muster_protocol.sender import Origin
+from muster_protocol.subjects import Priority
 from muster_supervisor.calling.callbacks import Callbacks
 from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
+from muster_supervisor.choosing.model_slots import ModelSlots
 from muster_supervisor.choosing.unserved import tags_in
 from muster_supervisor.choosing.window import Windows
 
@@ -55,7 +58,7 @@ class Resources:
     bus: Bus
     team: Team
     model: Model
-    model_slots: asyncio.Semaphore  # held while planning, refining or composing, never while waiting
+    model_slots: ModelSlots  # held while planning, refining or composing, never while waiting
     lease_seconds: float
     measuring: Measuring
     longest_deadline: float  # with what waiting for people may add: half the age of the logs
@@ -121,6 +124,22 @@ class Owner:
     @property
     def lease(self) -> Lease:
         return self.delivery.lease
+
+    @property
+    def priority(self) -> Priority:
+        """The log's, once it has a plan."""
+        if self.state.plan_entry is not None:
+            return self.state.plan_entry.priority
+        return "normal" if self.request is None else self.request.priority
+
+    @property
+    def lane(self) -> Priority:
+        """Where its tasks are given out: a team that has turned its lanes off gives out all in the normal one."""
+        return "normal" if self.resources.team.priorities is None else self.priority
+
+    def model_slot(self) -> AbstractAsyncContextManager[None]:
+        """A slot of the supervisor's model, for as long as it is called."""
+        return self.resources.model_slots.held(self.priority)
 
     def now(self) -> float:
         return self.bus.clock.now()

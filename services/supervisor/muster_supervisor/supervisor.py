@@ -20,6 +20,7 @@ from muster_supervisor.calling.callbacks import NO_SECRET, Callbacks
 from muster_supervisor.calling.deliver import Deliveries
 from muster_supervisor.choosing.breaking import Breakers
 from muster_supervisor.choosing.measuring import Measuring
+from muster_supervisor.choosing.model_slots import ModelSlots
 from muster_supervisor.choosing.providers import Providers, nobody
 from muster_supervisor.choosing.window import Windows
 from muster_supervisor.intake import Intake
@@ -74,7 +75,7 @@ class Supervisor:
         lease_seconds = await ack_wait_of(self.bus, queue)
         measuring = self._measuring = Measuring(self.bus, self._team)
         longest = await until_there(self.bus, partial(longest_deadline, self.bus))
-        slots = asyncio.Semaphore(MODEL_SLOTS)
+        slots = ModelSlots(MODEL_SLOTS, self._team.priorities)
         windows = Windows(measuring.seconds_of)
         resources = Resources(
             self.bus,

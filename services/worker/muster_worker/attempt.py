@@ -1,8 +1,9 @@
 """One attempt at a task in this worker, from its delivery to its ack.
 
 The task is judged. If there is nothing to run, it is acked; a poison task gets a failed result first. Otherwise its
-role runs, the result is stored, and only then the task is acked. A cancellation in between means one of three things:
-the attempt was aborted (ack), the worker stops (hand back, with a note), or the role cancelled it (failed result, ack).
+role runs, the result is stored, and only then the task is acked. A cancellation in between means one of these: the
+attempt was aborted (ack), the worker stops or a high task takes the slot (hand back, with a note), or the role
+cancelled it (failed result, ack).
 An aborted attempt that had spent something, or that another side of the same attempt goes on with, stores that as a
 cancelled result. If the other one has the same message, it must not be acked: it is the other's by now. If the other
 one gives up meanwhile and its message comes here, that message is handed back: acked here, nobody would have it.
@@ -20,14 +21,12 @@ from muster_agent.models.port import NOTHING
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_protocol.conflict import SideId
-from muster_protocol.errors import MusterError
-from muster_protocol.messages import Failure, ResultStatus, Task
-from muster_protocol.status import failure_text
+from muster_protocol.messages import ResultStatus, Task
 from muster_worker.events import Events
 from muster_worker.executor import Executor, meter_of
 from muster_worker.history import History, Verdict
 from muster_worker.outcome import Outcome, failed, failure, stopped
-from muster_worker.result import Results, log_name
+from muster_worker.result import Results, log_failure, log_name
 from muster_worker.spans import (
     is_traced,
     note_lease,
@@ -62,6 +61,7 @@ class RunningAttempt:
 
     __slots__ = (
         "_abort_reason",
+        "_gives_way",
         "_handler",
         "_has_outcome",
         "_is_settling",
@@ -90,6 +90,7 @@ class RunningAttempt:
         self._keeps: int | None = None  # the message with which another side goes on
         self._refused: set[int] = set()  # messages that were acked because this one runs
         self._abort_reason = ""
+        self._gives_way = ""  # why it is handed back although its worker goes on
         self.notes = list(task.notes)  # of people; those that come while it runs are added
         self._is_settling = False
         self._has_outcome = False
@@ -132,6 +133,14 @@ class RunningAttempt:
         self._keeps = self._keeps if keeps is None else keeps
         if is_first and self._handler is not None:
             self._handler.cancel()
+
+    def give_way(self, why: str) -> bool:
+        """Hand it back unharmed although its worker goes on; False: it is ending."""
+        is_ending = self.is_aborted or self._has_outcome or self._is_settling or self._gives_way
+        if is_ending or self._handler is None:
+            return False
+        self._gives_way = why
+        return self._handler.cancel()
 
     def is_handled_by(self, task: asyncio.Task[Any] | None) -> bool:
         """Whether this task of the event loop brings the attempt to its end."""
@@ -188,7 +197,7 @@ class RunningAttempt:
         if verdict is Verdict.POISON:
             error = failure("poison", f"taken {self.begun.number - 1} times without a result", is_final=True)
             await self._store(failed("", error), 0.0)
-            self._log_failure(ResultStatus.FAILED, error, 0.0)
+            log_failure(self.task, ResultStatus.FAILED, error, 0.0)
             text = f"task {self.task.attempt_id}: {error.message}"
             await self._resources.bus.report(text, self.delivery, request_id=self.task.request_id)
         elif verdict is not Verdict.DONE_FROM_HERE:  # it may be a copy: the coordinator knows
@@ -212,8 +221,8 @@ class RunningAttempt:
             try:
                 record_outcome(span, await self._run())
             except asyncio.CancelledError as error:
-                is_stopping = self._resources.stopping.is_set()
-                record_cancelled(span, is_aborted=self.is_aborted, is_stopping=is_stopping)
+                back = "the worker stops" if self._resources.stopping.is_set() else self._gives_way
+                record_cancelled(span, is_aborted=self.is_aborted, handed_back=back)
                 cancelled = error  # raised again outside: a span that was handed back has not failed
             finally:
                 self._span = None  # a redelivery that comes later finds no span that has ended
@@ -238,29 +247,23 @@ class RunningAttempt:
         if outcome.error is None:
             log.info("✓ result  %s  %s  %.2f s", log_name(self.task), outcome.status, seconds, extra=_DONE)
         else:
-            self._log_failure(outcome.status, outcome.error, seconds)
+            log_failure(self.task, outcome.status, outcome.error, seconds)
         return outcome
-
-    def _log_failure(self, status: ResultStatus, error: Failure, seconds: float) -> None:
-        said = log_name(self.task), status, error.error_class, failure_text(error), seconds
-        fields = {"status": status.value, "error_class": error.error_class}
-        log.warning("✗ result  %s  %s: %s: %s  %.2f s", *said, extra=fields)
 
     async def _store(self, outcome: Outcome, seconds: float) -> Outcome:
         return await self._resources.results.store(self.task, self.begun, outcome, seconds)
 
-    async def _settle_aborted(self) -> None:
-        """Store what it has cost, if anything or if another side goes on; ack, unless the other has this message."""
+    async def _store_spent(self, reason: str) -> None:
+        """Store what it has cost, if anything or if another side goes on: as a result that settles nothing."""
         self._is_settling = True
-        usage, reason = self._meter.usage, self._abort_reason or "told to stop"
+        usage, role = self._meter.usage, self._resources.executor.role_of(self.task.tag)
         if self._keeps is not None or usage != NOTHING:
-            role = self._resources.executor.role_of(self.task.tag)
             outcome = stopped(role, reason, usage, tuple(self._meter.tool_calls))
-            try:
-                await self._store(outcome, time.monotonic() - self.begun_at)
-            except (asyncio.CancelledError, MusterError) as error:
-                lost = f"{usage.tokens} tokens, {usage.usd:.4f} USD; {str(error) or 'the worker stops'}"
-                log.warning("… result  %s  what it had spent was not stored: %s", log_name(self.task), lost)
+            await self._resources.results.store_spent(self.task, self.begun, outcome, time.monotonic() - self.begun_at)
+
+    async def _settle_aborted(self) -> None:
+        """Say what it has cost; ack, unless the other side has this message."""
+        await self._store_spent(reason := self._abort_reason or "told to stop")
         if self._keeps == self.delivery.sequence:
             self.delivery.lease.drop()
         else:
@@ -274,22 +277,24 @@ class RunningAttempt:
             await self._settle_aborted()
         elif self._resources.stopping.is_set():
             await self._hand_back()
+        elif self._gives_way:
+            await self._store_spent(self._gives_way)
+            await self._hand_back(self._gives_way)
         else:  # if it were handed back, it would be delivered again at once, without end
             error = failure("logic", "the role cancelled its own task")
-            role = self._resources.executor.role_of(self.task.tag)
             try:
-                await self._store(failed(role, error), 0.0)
+                await self._store(failed(self._resources.executor.role_of(self.task.tag), error), 0.0)
             except asyncio.CancelledError:  # aborted or stopped while the failure was not stored yet
                 await self._settle_cancelled()
                 return
             self.delivery.lease.ack()
-            self._log_failure(ResultStatus.FAILED, error, time.monotonic() - self.begun_at)
+            log_failure(self.task, ResultStatus.FAILED, error, time.monotonic() - self.begun_at)
 
     async def _hand_back(self, why: str = "the worker stops", delay_seconds: float = 0.0) -> None:
         """Hand back what a stop interrupted or what was not begun, unharmed, with a note."""
         self._is_settling = True  # an abort must not interrupt the note
         try:
-            await self._resources.events.handed_back(self.begun, self.task.attempt_id)
+            await self._resources.events.handed_back(self.begun, self.task.attempt_id, self._gives_way)
         finally:
             self.delivery.lease.hand_back(delay_seconds)
         log.info("← task    %s  handed back: %s", log_name(self.task), why)

@@ -95,11 +95,11 @@ class Events:
             return
         await self.handed_back(delivery, attempt)
 
-    async def handed_back(self, delivery: Delivery, attempt: AttemptId) -> None:
+    async def handed_back(self, delivery: Delivery, attempt: AttemptId, why: str = "") -> None:
         """Store a note, so that this delivery of the attempt is not counted as one without a result."""
         instance = self._bus.sender.instance
         note = HandedBack(
-            **attempt._asdict(), worker=instance, delivery=delivery.number, task_sequence=delivery.sequence
+            **attempt._asdict(), worker=instance, delivery=delivery.number, task_sequence=delivery.sequence, why=why
         )
         try:
             await self._bus.store(note, self._bus.origin(attempt.request_id), give_up_after=NOTE_SECONDS)

@@ -7,7 +7,7 @@ from muster_agent.budget import Limit, Meter
 from muster_agent.functions import Context
 from muster_agent.models.choose import choose_model
 from muster_agent.models.port import Model
-from muster_agent.team.schema import FunctionRole, ModelRole, Role, Team
+from muster_agent.team.schema import FunctionRole, ModelRole, Priorities, Role, Team
 from muster_protocol.messages import Failure, Output, ResultStatus, Task
 from muster_protocol.workers.role_card import RoleCard
 from muster_worker.outcome import Outcome, failed, failure, failure_of, not_json, unfit
@@ -44,6 +44,15 @@ class Executor:
     def caps(self) -> list[tuple[list[str], int]]:
         """The tags of each role whose slots the team file sets, and how many tasks of it may run at once."""
         return [([tag for tag in self._by_tag if self.role_of(tag) == name], n) for name, n in self._caps.items()]
+
+    @property
+    def priorities(self) -> Priorities | None:
+        return self._team.priorities
+
+    def can_be_stopped(self, tag: str) -> bool:
+        """Whether its role ends when it is told to: a plain function has a thread, which nobody can stop."""
+        runner = self._by_tag[tag]
+        return not isinstance(runner, FunctionRunner) or runner.is_async
 
     def role_of(self, tag: str) -> str:
         return self._by_tag[tag].name if tag in self._by_tag else ""

@@ -5,8 +5,9 @@ import logging
 
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
-from muster_protocol.errors import Invalid, Retryable
-from muster_protocol.messages import Result, Task
+from muster_protocol.errors import Invalid, MusterError, Retryable
+from muster_protocol.messages import Failure, Result, ResultStatus, Task
+from muster_protocol.status import failure_text
 from muster_worker.outcome import Outcome, too_large
 
 log = logging.getLogger("muster.worker")
@@ -28,6 +29,15 @@ class Results:
             outcome = too_large(outcome, str(reason))
             await self._store(task, delivery, outcome, seconds)
         return outcome
+
+    async def store_spent(self, task: Task, delivery: Delivery, outcome: Outcome, seconds: float) -> None:
+        """Store what an attempt that was stopped has cost; what cannot be stored is said, and stops nobody."""
+        try:
+            await self.store(task, delivery, outcome, seconds)
+        except (asyncio.CancelledError, MusterError) as error:
+            used = outcome.usage
+            lost = f"{used.tokens} tokens, {used.usd:.4f} USD; {str(error) or 'the worker stops'}"
+            log.warning("… result  %s  what it had spent was not stored: %s", log_name(task), lost)
 
     async def _store(self, task: Task, delivery: Delivery, outcome: Outcome, seconds: float) -> None:
         result = self._result(task, delivery, outcome, seconds)
@@ -57,6 +67,12 @@ class Results:
             seconds=round(seconds, 4),
             tool_calls=outcome.tool_calls,
         )
+
+
+def log_failure(task: Task, status: ResultStatus, error: Failure, seconds: float) -> None:
+    said = log_name(task), status, error.error_class, failure_text(error), seconds
+    fields = {"status": status.value, "error_class": error.error_class}
+    log.warning("✗ result  %s  %s: %s: %s  %.2f s", *said, extra=fields)
 
 
 def log_name(task: Task) -> str:

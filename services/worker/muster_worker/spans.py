@@ -98,12 +98,12 @@ def record_outcome(span: Span | None, outcome: Outcome) -> None:
         fail(span, outcome.error.error_class, current().shown(outcome.error.message))
 
 
-def record_cancelled(span: Span | None, *, is_aborted: bool, is_stopping: bool) -> None:
+def record_cancelled(span: Span | None, *, is_aborted: bool, handed_back: str) -> None:
     """An attempt that did not come to its end: stopped by an abort, handed back, or cancelled by its own role."""
     if span is None:
         return
-    if is_stopping and not is_aborted:
-        span.add_event(names.HANDED_BACK)
+    if handed_back and not is_aborted:
+        span.add_event(names.HANDED_BACK, {names.REASON: handed_back})
         return
     if is_aborted:
         span.add_event(names.STOPPED)

@@ -8,6 +8,7 @@ from typing import Any
 from muster_bus.background import supervised
 from muster_bus.broker.queues import ack_wait_of, task_queue
 from muster_bus.connection import Bus
+from muster_bus.lanes.lane_pull import LanePull
 from muster_bus.lease import Delivery
 from muster_bus.process.about import work_for
 from muster_bus.pull import Pull
@@ -21,6 +22,7 @@ from muster_worker.control import Control
 from muster_worker.events import Events
 from muster_worker.executor import Executor
 from muster_worker.history import History
+from muster_worker.lanes import consumers_of, lanes_of
 from muster_worker.registry import LEAVE_SECONDS, Registry
 from muster_worker.result import Results
 from muster_worker.watchdog import Watchdog
@@ -60,12 +62,18 @@ class Worker:
         await self.bus.open()
         queue = task_queue(self._executor.tags)
         ack_wait = await ack_wait_of(self.bus, queue)
+        lanes = await lanes_of(self.bus, self._executor, self._give_way)
+        if lanes is not None:
+            queue, ack_wait = lanes.queue, await ack_wait_of(self.bus, lanes.queue)
         await self.bus.watch(subjects.ALL_CONTROL, self._control.on_message)
         self._history.ack_wait = ack_wait
         note = self._events.returned_unread
-        self._pull = Pull(self.bus, queue, self._slots, ack_wait, self._take, note)
+        if lanes is None:
+            self._pull = Pull(self.bus, queue, self._slots, ack_wait, self._take, note)
+        else:
+            self._pull = LanePull(self.bus, lanes, self._slots, ack_wait, self._take, note)
         for tags, most in self._executor.caps:
-            self._pull.cap(task_queue(tags).consumers, most)
+            self._pull.cap(consumers_of(queue, tags), most)
         await self._registry.start()
         self.bus.on_reconnect(self._on_reconnect)
         await self._on_reconnect()
@@ -114,6 +122,11 @@ class Worker:
             await attempt.live()
         finally:
             del self._running[key]
+
+    def _give_way(self, delivery: Delivery) -> bool:
+        """Hand the attempt of a low delivery back for a high one; False: it ends anyway, or is not read yet."""
+        running = (attempt for attempt in self._running.values() if attempt.delivery.sequence == delivery.sequence)
+        return any(attempt.give_way("preempted by high") for attempt in running)
 
     async def _open(self, delivery: Delivery) -> Task | None:
         """The task in a delivery; one that cannot be read, and was reported, is acked."""

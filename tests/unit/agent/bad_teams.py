@@ -11,6 +11,11 @@ CASES = [
         ":3: limits.deadline_seconds: needs a finite number, not .inf",
     ),
     (
+        "lanes in the wrong order",
+        GOOD + "priorities: {high: 1, low: 2}",
+        ":3: priorities: high must be at least normal, and normal at least low: they say who comes first",
+    ),
+    (
         "not a number",
         GOOD + "limits: {deadline_seconds: .nan}",
         ":3: limits.deadline_seconds: needs a finite number, not .nan",

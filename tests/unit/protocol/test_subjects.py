@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster_protocol import subjects
+from muster_protocol.subjects import PRIORITIES
 
 BODY = b'{"text": "hello"}'
 
@@ -39,3 +40,10 @@ def test_every_subject_is_what_the_wire_says():
     assert found == ["requests.default", "tasks.math", "results.r1", "live.results.r1"]
     assert (subjects.events("r1"), subjects.control("r1"), subjects.ERRORS) == ("events.r1", "control.r1", "errors")
     assert subjects.last_token("control.r1") == "r1"
+
+
+def test_the_lanes_of_a_tag_are_under_its_subject():
+    found = [subjects.tasks("math", lane) for lane in PRIORITIES]
+
+    assert found == ["tasks.math.high", "tasks.math", "tasks.math.low"]
+    assert [subjects.lane_of(subject) for subject in found] == [("math", lane) for lane in PRIORITIES]

@@ -9,6 +9,7 @@ from muster_agent.errors import OutOfBudget
 from muster_agent.models.offline.model import Offline
 from muster_agent.models.port import Ask, PlanBrief, Reply
 from muster_agent.models.scripted import Scripted
+from muster_agent.team.schema import Priorities
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import Request, Usage
 from muster_supervisor.planning.planner import Unplannable, make_plan
@@ -124,6 +125,18 @@ async def test_an_explicit_plan_with_mistakes_names_them_all():
 async def test_a_field_that_is_not_supported_is_refused_by_its_name(field: str, value: object):
     with pytest.raises(Invalid, match=f"^{field}"):
         await make_plan(request(**{field: value}), TEAM, Offline())
+
+
+async def test_a_priority_is_for_teams_with_lanes():
+    asked = request(
+        text=None, plan={"tasks": [{"id": "x", "description": "find it", "tag": "researcher"}]}, priority="low"
+    )
+    with pytest.raises(Invalid, match=r"^priority: team '\w+' has no lanes; leave it out, or add `priorities: {}`"):
+        await make_plan(asked, TEAM, Scripted([]))
+
+    with_lanes = TEAM.model_copy(update={"priorities": Priorities()})
+    tags = [task.tag for task in (await make_plan(asked, with_lanes, Scripted([]))).plan.tasks]
+    assert tags == ["researcher"]
 
 
 async def test_an_answer_schema_that_is_none_is_refused_by_its_path():

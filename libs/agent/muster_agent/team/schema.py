@@ -110,6 +110,24 @@ class SupervisorSpec(Strict):
     offline_seconds: float = Field(default=0.0, ge=0)
 
 
+class Priorities(Strict):
+    """The lanes of a team: of so many tasks that start while all lanes wait, how many each gives. High comes first.
+
+    With 8, 4 and 1 a low task starts after twelve others at the latest, and after eight if only high ones wait.
+    """
+
+    high: int = Field(default=8, ge=1, le=100)
+    normal: int = Field(default=4, ge=1, le=100)
+    low: int = Field(default=1, ge=1, le=100)
+    preempt: bool = False  # a high task for which no slot is free takes that of a low one
+
+    @model_validator(mode="after")
+    def _check_order(self) -> Self:
+        if not self.high >= self.normal >= self.low:
+            raise ValueError("high must be at least normal, and normal at least low: they say who comes first")
+        return self
+
+
 class RoleSpec(Strict):
     """What both kinds of role have. The name of a role is always one of its tags."""
 
@@ -175,6 +193,7 @@ class Team(Strict):
     limits: Limits = Limits()
     retry: RetrySpec = RetrySpec()
     callbacks: CallbackSpec | None = None  # absent: nobody is called back
+    priorities: Priorities | None = None  # None: all requests are of normal priority
     prices: dict[str, Price] = {}
     folder: Path = Path()
 

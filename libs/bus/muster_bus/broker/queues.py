@@ -21,7 +21,7 @@ from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import BrokerAway, Invalid, Misconfigured
 from muster_protocol.headers import BODY_REF
 from muster_protocol.messages import Task
-from muster_protocol.subjects import STREAMS, stream_of
+from muster_protocol.subjects import PRIORITIES, STREAMS, Priority, callbacks, requests, stream_of, tasks
 
 log = logging.getLogger("muster.bus")
 
@@ -31,7 +31,8 @@ SAY_SECONDS = 30.0  # between two lines about what a service waits for
 NO_PEERS = 10005  # for a copy: some of the brokers are still to come
 LOOK_UP_SECONDS = 3.0
 REQUESTS, TASKS, CALLBACKS = STREAMS["requests"], STREAMS["tasks"], STREAMS["callbacks"]
-PREFIXES = {REQUESTS: "s_", TASKS: "w_", CALLBACKS: "c_"}  # of a queue's consumers: the team or the tag follows
+TEAM_PREFIXES = {REQUESTS: "s_", CALLBACKS: "c_"}  # of a queue's consumer for a team
+LANE_PREFIXES: dict[Priority, str] = {"high": "high_", "normal": "w_", "low": "low_"}  # of those of TASKS for a tag
 
 
 T = TypeVar("T")
@@ -49,15 +50,24 @@ class Queue(NamedTuple):
 
 
 def request_queue(team: str) -> Queue:
-    return Queue(REQUESTS, (f"{PREFIXES[REQUESTS]}{team}",))
+    return Queue(REQUESTS, (f"{TEAM_PREFIXES[REQUESTS]}{team}",))
 
 
 def callback_queue(team: str) -> Queue:
-    return Queue(CALLBACKS, (f"{PREFIXES[CALLBACKS]}{team}",))
+    return Queue(CALLBACKS, (f"{TEAM_PREFIXES[CALLBACKS]}{team}",))
 
 
-def task_queue(tags: Iterable[str]) -> Queue:
-    return Queue(TASKS, tuple(f"{PREFIXES[TASKS]}{tag}" for tag in tags))
+def task_queue(tags: Iterable[str], priority: Priority = "normal") -> Queue:
+    """One lane of some tags."""
+    return Queue(TASKS, tuple(f"{LANE_PREFIXES[priority]}{tag}" for tag in tags))
+
+
+def lane_of_consumer(name: str) -> tuple[str, Priority] | None:
+    """The tag of a consumer of TASKS and the lane; None: somebody else made it."""
+    for priority in PRIORITIES:
+        if name.startswith(LANE_PREFIXES[priority]):
+            return name.removeprefix(LANE_PREFIXES[priority]), priority
+    return None
 
 
 @contextlib.contextmanager
@@ -155,8 +165,26 @@ async def teams_provisioned(bus: Bus) -> list[str]:
     return sorted(subject.removeprefix("requests.") for subject in config.subjects or [])
 
 
-async def names_with_consumer(bus: Bus, stream: str) -> list[str]:
-    """The teams of REQUESTS, or the tags of TASKS, that have their consumer."""
+async def lanes_provisioned(bus: Bus, tags: Iterable[str]) -> list[tuple[str, Priority]]:
+    """The lanes for high and low tasks that some tags have, whichever team asked for them."""
+    wanted = set(tags)
+    with named_errors(f"look up the consumers of {TASKS}"):
+        found = [lane_of_consumer(name) for name in await _consumers(bus, TASKS)]
+    return [lane for lane in found if lane is not None and lane[0] in wanted and lane[1] != "normal"]
+
+
+async def subjects_with_consumer(bus: Bus, stream: str) -> list[str]:
+    """The subjects of the teams of a queue, or of the lanes of TASKS, that have their consumer."""
+    if stream == TASKS:
+        lanes = [lane_of_consumer(name) for name in await _consumers(bus, TASKS)]
+        return [tasks(*lane) for lane in lanes if lane is not None]
+    if stream not in TEAM_PREFIXES:
+        return []
+    subject_of, prefix = {REQUESTS: requests, CALLBACKS: callbacks}[stream], TEAM_PREFIXES[stream]
+    return [subject_of(name.removeprefix(prefix)) for name in await _consumers(bus, stream) if name.startswith(prefix)]
+
+
+async def _consumers(bus: Bus, stream: str) -> list[str]:
     found: list[str] = []
     while True:
         ask = json.dumps({"offset": len(found)}).encode()
@@ -167,7 +195,7 @@ async def names_with_consumer(bus: Bus, stream: str) -> list[str]:
         found += answer["consumers"] or []
         if not answer["consumers"] or len(found) >= answer["total"]:
             break
-    return [name.removeprefix(PREFIXES[stream]) for name in found if name.startswith(PREFIXES[stream])]
+    return found
 
 
 async def learn_time(bus: Bus) -> None:
@@ -180,19 +208,26 @@ async def learn_time(bus: Bus) -> None:
 
 
 async def subjects_of(bus: Bus, filtered: str) -> list[str]:
-    """The subjects that a stream has messages of, in no order; a hundred thousand of them at a time."""
+    """The subjects that a stream has messages of, in no order."""
+    return list(await counts_of(bus, filtered))
+
+
+async def counts_of(bus: Bus, filtered: str) -> dict[str, int]:
+    """How many messages a stream has of each subject; a hundred thousand subjects at a time."""
     stream = stream_of(filtered)
-    found: list[str] = []
+    found: dict[str, int] = {}
+    offset = 0
     while True:
-        ask = json.dumps({"subjects_filter": filtered, "offset": len(found)}).encode()
+        ask = json.dumps({"subjects_filter": filtered, "offset": offset}).encode()
         with named_errors(f"look up {stream}"):
             reply = await bus.nc.request(f"$JS.API.STREAM.INFO.{stream}", ask, timeout=LOOK_UP_SECONDS)
             answer: dict[str, Any] = json.loads(reply.data)
             if "error" in answer:
                 raise Misconfigured(f"the broker refuses to look up {stream}: {answer['error'].get('description', '')}")
             page: dict[str, int] = answer["state"].get("subjects") or {}
-        found += page
-        if not page or len(found) >= answer.get("total", 0):
+        found |= page
+        offset += len(page)
+        if not page or offset >= answer.get("total", 0):
             return found
 
 

@@ -21,19 +21,18 @@ from muster_bus.bodies import BUCKET as BODIES
 from muster_bus.broker.compare import BUCKETS, BY_HAND, Change, called, changes, listed, refuse_difference
 from muster_bus.broker.queues import (
     CALLBACKS,
-    REQUESTS,
     SAY_SECONDS,
-    TASKS,
     Queue,
     callback_queue,
     named_errors,
-    names_with_consumer,
     request_queue,
+    subjects_with_consumer,
     task_queue,
 )
 from muster_bus.connection import Bus
 from muster_protocol import subjects
 from muster_protocol.errors import BrokerAway, Misconfigured
+from muster_protocol.subjects import PRIORITIES, Priority
 from muster_protocol.workers.card import FORGOTTEN_SECONDS
 
 log = logging.getLogger("muster.bus")
@@ -44,7 +43,6 @@ UPDATES = 20  # of one stream in a row; ten who provision at once need three
 NAME_IN_USE = 10058  # by a stream that is configured in another way
 MAX_ACK_PENDING = 20_000  # the default of 1,000 silently stalls a fleet
 UNLIMITED = -1  # callbacks that wait for a receiver that is away must not hold up those of others
-SUBJECT_OF = {REQUESTS: subjects.requests, TASKS: subjects.tasks, CALLBACKS: subjects.callbacks}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +54,11 @@ class Provisioning:
     ack_wait_seconds: float = 30.0
     results_age: timedelta = timedelta(days=4)  # twice a day's deadline and a day's wait for people
     max_bytes: int = 1024 * 1024 * 1024
+    has_lanes: bool = False  # the tags have lanes for high and low tasks beside the normal one
+
+    @property
+    def lanes(self) -> tuple[Priority, ...]:
+        return PRIORITIES if self.has_lanes else ("normal",)
 
 
 def streams(provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str]) -> list[api.StreamConfig]:
@@ -68,11 +71,12 @@ def streams(provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str
     results_age = provisioning.results_age.total_seconds()
     queue = api.RetentionPolicy.WORK_QUEUE
     repeated = api.RePublish(src=subjects.ALL_RESULTS, dest=subjects.live("{{wildcard(1)}}"))
+    lanes = [subjects.tasks(tag, priority) for tag in tags for priority in provisioning.lanes]
     chunks, names = f"$O.{BODIES}.C.>", f"$O.{BODIES}.M.>"
     config = api.StreamConfig
     shares = [  # a stream, and by what its size is divided
         (config("REQUESTS", subjects=[subjects.requests(team) for team in teams], retention=queue), 1),
-        (config("TASKS", subjects=[subjects.tasks(tag) for tag in tags], retention=queue), 1),
+        (config("TASKS", subjects=lanes, retention=queue), 1),
         (config(CALLBACKS, subjects=[subjects.callbacks(team) for team in teams], retention=queue), 16),
         (config("RESULTS", subjects=[subjects.ALL_RESULTS], max_age=results_age, republish=repeated), 1),
         (config("EVENTS", subjects=[subjects.ALL_EVENTS], max_age=results_age), 4),
@@ -137,7 +141,8 @@ async def _provision(bus: Bus, provisioning: Provisioning, teams: list[str], tag
         await _make_consumer(js, request_queue(team), subjects.requests(team), provisioning.lease_seconds)
         await _make_consumer(js, callback_queue(team), subjects.callbacks(team), provisioning.lease_seconds)
     for tag in tags:
-        await _make_consumer(js, task_queue([tag]), subjects.tasks(tag), provisioning.ack_wait_seconds)
+        for lane in provisioning.lanes:
+            await _make_consumer(js, task_queue([tag], lane), subjects.tasks(tag, lane), provisioning.ack_wait_seconds)
     for stream in wanted:
         await _change_stream(bus, replace(stream, num_replicas=1))
     if provisioning.replicas > 1:  # last: until the copies are there a stream takes no new consumer
@@ -175,7 +180,7 @@ async def _change_stream(bus: Bus, wanted: api.StreamConfig) -> None:
     assert wanted.name is not None
     missing: list[Change] = []
     for _ in range(UPDATES):
-        recorded = await _subjects_with_consumer(bus, wanted.name)
+        recorded = await subjects_with_consumer(bus, wanted.name)
         existing = (await js.stream_info(wanted.name)).config
         missing = changes(existing, replace(wanted, subjects=[*(wanted.subjects or []), *recorded]))
         if not missing:
@@ -185,12 +190,6 @@ async def _change_stream(bus: Bus, wanted: api.StreamConfig) -> None:
         f"{called(wanted.name)} was changed by others after each of {UPDATES} updates; still to change: "
         f"{listed(missing)}; stop what changes it, then provision again"
     )
-
-
-async def _subjects_with_consumer(bus: Bus, stream: str) -> list[str]:
-    """The subjects of all teams or tags that anybody has provisioned."""
-    subject_of = SUBJECT_OF.get(stream)
-    return [subject_of(name) for name in await names_with_consumer(bus, stream)] if subject_of else []
 
 
 async def _update_stream(js: JetStreamContext, existing: api.StreamConfig, changed: list[Change]) -> None:

@@ -7,7 +7,8 @@ listen to the same subject get that, so that it serves all of them: a fleet writ
 import asyncio
 from collections.abc import Callable
 
-from muster_bus.broker.nats_repairs import ECHO, RepairedClient, Silence
+from muster_bus.broker.nats_repairs import ECHO, RepairedClient
+from muster_bus.broker.silence import Silence
 
 WATCH_SECONDS = 5.0  # three of them in vain, and the connection is replaced
 

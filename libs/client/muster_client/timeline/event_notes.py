@@ -24,7 +24,7 @@ class EventNotes:
 
     starts: dict[Delivery, tuple[float, str]] = field(default_factory=dict[Delivery, tuple[float, str]])  # and the role
     signs: dict[Delivery, float] = field(default_factory=dict[Delivery, float])  # when it last said that it runs
-    hand_backs: dict[Delivery, float] = field(default_factory=dict[Delivery, float])
+    hand_backs: dict[Delivery, tuple[float, str]] = field(default_factory=dict[Delivery, tuple[float, str]])  # and why
     progress: list[tuple[float, str, str]] = field(default_factory=list[tuple[float, str, str]])  # with the worker
     tools: list[tuple[float, str, ToolUsed]] = field(default_factory=list[tuple[float, str, ToolUsed]])
     conflicts: list[tuple[float, dict[str, Any]]] = field(default_factory=list[tuple[float, dict[str, Any]]])
@@ -38,7 +38,7 @@ class EventNotes:
                     event.time
                 )  # events come in the order of time
             case HandedBack():
-                self.hand_backs.setdefault((body.worker, body.delivery, body.task_sequence), event.time)
+                self.hand_backs.setdefault((body.worker, body.delivery, body.task_sequence), (event.time, body.why))
             case Progress():
                 self.progress.append((event.time, _instance(event.sender), body.text))
             case ToolUsed():

@@ -30,6 +30,7 @@ class Run:
     began: float | None = None
     last_sign: float = 0.0  # when it last said that it runs
     handed_back: float | None = None
+    why_back: str = ""  # empty: its worker stopped
     ending: Ending | None = None
     progress: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
     tools: list[tuple[float, ToolUsed]] = field(default_factory=list[tuple[float, ToolUsed]])
@@ -50,9 +51,9 @@ def runs_of(endings: list[Ending], events: EventNotes) -> list[Run]:
     runs: dict[Delivery, Run] = {}
     for key, (time, role) in list(events.starts.items())[:MAX_STARTS]:
         runs[key] = Run(*key[:2], role, time, events.signs[key])
-    for key, time in events.hand_backs.items():
+    for key, (time, why) in events.hand_backs.items():
         run = runs.setdefault(_known(runs, key), Run(*key[:2]))
-        run.handed_back = time
+        run.handed_back, run.why_back = time, why
     more = [run for ending in endings if (run := _ended(runs, ending)) is not None]
     found = [*runs.values(), *more]
     _add_reports(found, events)
@@ -142,7 +143,7 @@ def _unended(
 ) -> tuple[float | None, StepStatus, str]:
     """When a run without a result ended, as what, and why that is thought."""
     if run.handed_back is not None:
-        return run.handed_back, StepStatus.HANDED_BACK, ""
+        return run.handed_back, StepStatus.HANDED_BACK, run.why_back
     if after is not None and run.last_sign <= after:  # else it runs beside the next one
         return after, StepStatus.LOST, f"{NO_WORD}; the task was delivered again"
     if counted_at is not None:

@@ -60,10 +60,12 @@ class HandedBack(AttemptEvent):
     """A worker that stops, or that stops this attempt, gives a message of it back unharmed."""
 
     kind: ClassVar[str] = "handed_back"
+    free_text: ClassVar[tuple[str, ...]] = ("why",)
 
     worker: str
     delivery: int
     task_sequence: int = 0  # 0: not known
+    why: str = ""  # empty: the worker stops
 
     def id_for(self, origin: Origin) -> str:
         """With the message: two of one attempt may each be at their first delivery."""

@@ -13,7 +13,7 @@ from muster_protocol.messages.people import PERSON_SECONDS
 from muster_protocol.messages.request import Budget
 from muster_protocol.plan import Frozen, Plan, Retry
 from muster_protocol.sender import Origin
-from muster_protocol.subjects import Purpose, Tag, TaskId, TeamName
+from muster_protocol.subjects import Priority, Purpose, Tag, TaskId, TeamName
 
 
 class Taken(LogEntry):
@@ -66,6 +66,7 @@ class PlanRecorded(LogEntry):
     request_hash: str
     deadline: float
     in_flight: int = Field(ge=1)
+    priority: Priority = "normal"
     max_attempts: int = Field(default=3, ge=1)  # three failed attempts end a task that says nothing else
     retry: dict[Tag, Retry] = Field(default_factory=dict[Tag, Retry])  # what holds for the tasks of a tag
     other_models: dict[Tag, str] = Field(default_factory=dict[Tag, str])  # for what a role's own model refuses

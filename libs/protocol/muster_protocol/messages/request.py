@@ -1,6 +1,6 @@
 """On `requests.<team>`: what a user asks of a team."""
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -8,6 +8,7 @@ from muster_protocol import subjects
 from muster_protocol.messages.base import Message
 from muster_protocol.plan import Frozen, Plan
 from muster_protocol.sender import Origin
+from muster_protocol.subjects import Priority
 from muster_protocol.unfold import MapOver
 
 DEFAULT_DEADLINE_SECONDS = 600.0  # where neither the request nor the team file says one
@@ -31,7 +32,7 @@ class Request(Message):
     text: str | None = None
     plan: Plan | None = None
     map: MapOver | None = None
-    priority: Literal["high", "normal", "low"] = "normal"
+    priority: Priority = "normal"
     deadline_seconds: float | None = Field(default=None, gt=0)
     in_flight: int | None = Field(default=None, ge=1)
     budget: Budget = Budget()

@@ -8,7 +8,7 @@ from muster_protocol import subjects
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.messages.base import Message, Output
 from muster_protocol.sender import Origin
-from muster_protocol.subjects import RequestId, Tag, TaskId, TeamName
+from muster_protocol.subjects import Priority, RequestId, Tag, TaskId, TeamName
 
 
 class Task(Message):
@@ -23,6 +23,7 @@ class Task(Message):
     tag: Tag
     worker: Tag | None = None  # the one that is to do it; None: any that has the tag
     team: TeamName
+    priority: Priority = "normal"  # its lane
     description: str
     inputs: dict[str, Any] = Field(default_factory=dict[str, Any])
     expected_output: str | dict[str, Any] | None = None
@@ -41,7 +42,7 @@ class Task(Message):
         return AttemptId(self.request_id, self.task_id, self.attempt)
 
     def subject_for(self, origin: Origin) -> str:
-        return subjects.tasks(self.worker or self.tag)
+        return subjects.tasks(self.worker or self.tag, self.priority)
 
     @property
     def message_id(self) -> str:

@@ -27,6 +27,7 @@ from muster_supervisor.planning.repeated import same_work
 from muster_supervisor.planning.routing import route
 
 MAX_PLAN_TOKENS = 16_384  # some 150 tasks; a longer list is better asked for as a map
+ADD_LANES = "add `priorities: {}` to its team file, provision it again and restart its services"
 MAX_NAMED = 10  # mistakes in the reason why there is no plan
 
 
@@ -56,6 +57,8 @@ async def make_plan(request: Request, team: Team, model: Model, seen: Seen = NOT
 async def draft_plan(request: Request, team: Team, model: Model, seen: Seen = NOTHING_SEEN) -> tuple[Plan, Usage]:
     """The plan before it is checked and routed, and what it cost to make."""
     check_supported(request)
+    if request.priority != "normal" and team.priorities is None:
+        raise Invalid(f"team {team.team!r} has no lanes; leave it out, or {ADD_LANES}", "priority")
     if request.answer_schema is not None and (mistake := schema_mistake(request.answer_schema)):
         raise Invalid(f"is no JSON Schema: {mistake}", "answer_schema")
     match request:

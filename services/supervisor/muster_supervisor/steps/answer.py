@@ -162,7 +162,7 @@ async def _compose(owner: Owner, step: GiveAnswer) -> Draft:
 
 
 async def _composed(owner: Owner, model: Model, reason: str, seconds: float) -> Draft:
-    async with owner.resources.model_slots:
+    async with owner.model_slot():
         findings = await look_for(owner.state, seconds)
         return await compose(owner.state, model, reason, findings)
 

@@ -157,6 +157,7 @@ def _task(owner: Owner, task: TaskState, attempt: Attempt, plain: Collection[str
         tag=tag,
         worker=task.spec.worker,
         team=owner.resources.team.team,
+        priority=owner.lane,
         # another role may have failed before, and a model described the task better for it; a function sees its own
         description=task.spec.description if tag in plain else task.description,
         expected_output=task.spec.expected_output,

@@ -75,6 +75,7 @@ def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
         team=team.team,
         request_hash=owner.request_hash,
         deadline=owner.deadline,
+        priority=request.priority,
         in_flight=min(request.in_flight or team.limits.in_flight, team.limits.in_flight),
         max_attempts=limits.max_attempts,
         retry=_retries(team),
@@ -179,4 +180,4 @@ async def _pause(owner: Owner, what: str, error: Exception) -> None:
 
 def _model_slot(owner: Owner, request: Request) -> AbstractAsyncContextManager[object]:
     """A slot of the model; a plan that was given needs no model and waits for no slot."""
-    return owner.resources.model_slots if request.text is not None else nullcontext()
+    return owner.model_slot() if request.text is not None else nullcontext()

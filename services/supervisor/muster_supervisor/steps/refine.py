@@ -61,7 +61,7 @@ async def _refined(owner: Owner, step: Refine) -> tuple[RefineDraft, Usage]:
     task = owner.state.tasks[step.attempt_id.task_id]
     model = paying(owner, refining(*step.attempt_id[1:]))
     try:
-        async with asyncio.timeout(min(REFINE_SECONDS, owner.seconds_left())), owner.resources.model_slots:
+        async with asyncio.timeout(min(REFINE_SECONDS, owner.seconds_left())), owner.model_slot():
             reply = await ask_with_retry(model, Ask(_brief(owner, task, step.attempt_id.attempt)))
             return refined(require_complete(reply).text), model.usage
     except Exception as error:  # noqa: BLE001 - whatever a model raises, the task is tried again

@@ -19,10 +19,10 @@ class FunctionRunner:
         self.notice = ""  # a function uses no model
         self.card = card_of(role)
         self._handler = load_handler(role.run, team.folder)
-        self._is_async = inspect.iscoroutinefunction(self._handler)
+        self.is_async = inspect.iscoroutinefunction(self._handler)
 
     async def run(self, task: Task, ctx: Context, _meter: Meter) -> Output:
-        if self._is_async:
+        if self.is_async:
             return await self._handler(task, ctx)
         return await call(self._handler, task, replace(ctx, progress=_from_thread(ctx.progress)))
 

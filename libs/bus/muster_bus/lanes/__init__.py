@@ -1,0 +1,1 @@
+"""Lanes of different weight through one set of slots."""

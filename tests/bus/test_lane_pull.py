@@ -1,0 +1,202 @@
+"""A pull over lanes holds no more than its slots, takes high messages first, and starves no lane."""
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from muster_bus.broker.queues import Queue, lane_of_consumer, task_queue
+from muster_bus.broker.topology import Provisioning, provision
+from muster_bus.connection import Bus
+from muster_bus.lanes.lane_pull import LanePull, Lanes
+from muster_bus.lease import Delivery
+from muster_protocol.subjects import PRIORITIES, Priority, lane_of, tasks
+from muster_testing import until
+from tests.bus.broker_tools import consumer
+from tests.guards import guards
+
+TAGS = ["x", "y"]
+WEIGHTS: dict[Priority, int] = {"high": 8, "normal": 4, "low": 1}
+LANE_PULL = "libs/bus/muster_bus/lanes/lane_pull.py"
+
+
+def lanes(give_way: Callable[[Delivery], bool] | None = None) -> Lanes:
+    names = tuple(name for lane in PRIORITIES for name in task_queue(TAGS, lane).consumers)
+    queue, low = Queue("TASKS", names), frozenset(task_queue(TAGS, "low").consumers)
+    return Lanes(queue, WEIGHTS) if give_way is None else Lanes(queue, WEIGHTS, low, give_way)
+
+
+class Held:
+    """A pull whose handlers hold each delivery until they are released or cancelled."""
+
+    def __init__(self, bus: Bus, slots: int, *, is_preemptive: bool = False, ends: bool = True) -> None:
+        given = lanes(self._give_way if is_preemptive else None)
+        self.pull = LanePull(bus, given, slots, 60.0, self._hold, self._note)
+        self.order: list[str] = []
+        self.gave_way: list[str] = []
+        self.returned: list[str] = []
+        self.most = 0
+        self._ends = ends
+        self._handlers: dict[int, asyncio.Task[None]] = {}
+        self._released = asyncio.Event()
+
+    async def _note(self, delivery: Delivery) -> None:
+        self.returned.append(lane_of(delivery.subject)[1])
+
+    async def _hold(self, delivery: Delivery) -> None:
+        handler = asyncio.current_task()
+        assert handler is not None
+        self._handlers[delivery.sequence] = handler
+        self.order.append(lane_of(delivery.subject)[1])
+        self.most = max(self.most, len(self._handlers))
+        try:
+            if not self._ends:
+                await self._released.wait()
+            delivery.lease.ack()
+        except asyncio.CancelledError:
+            delivery.lease.hand_back()
+            raise
+        finally:
+            del self._handlers[delivery.sequence]
+
+    def _give_way(self, delivery: Delivery) -> bool:
+        self.gave_way.append(lane_of(delivery.subject)[1])
+        return self._handlers[delivery.sequence].cancel()
+
+    def release_these(self) -> None:
+        """Release those that are held now."""
+        self._released.set()
+        self._released.clear()
+
+    def release(self) -> None:
+        self._ends = True
+        self._released.set()
+
+    async def close(self) -> None:
+        running = await self.pull.close()
+        for handler in running:
+            handler.cancel()
+        await asyncio.wait(running, timeout=5) if running else None
+        self.pull.stop()
+
+
+@pytest.fixture
+async def with_lanes(bus: Bus) -> Bus:
+    await provision(bus, Provisioning(lease_seconds=1, ack_wait_seconds=60, has_lanes=True), ["default"], TAGS)
+    return bus
+
+
+async def put(bus: Bus, lane: Priority, count: int, tag: str = "x") -> None:
+    store = bus.publisher.store
+    await asyncio.gather(*(store(tasks(tag, lane), b"", {"Nats-Msg-Id": secrets.token_hex(8)}) for _ in range(count)))
+
+
+@guards(LANE_PULL, "turns.shares(self.free, contending)", rule="I4", replace="[self.free, 0, 0]")
+@pytest.mark.parametrize("slots", [1, 4])
+async def test_while_all_lanes_wait_each_starts_as_often_as_its_weight_says(with_lanes: Bus, slots: int):
+    for tag in TAGS:
+        await asyncio.gather(put(with_lanes, "high", 20, tag), put(with_lanes, "normal", 20, tag))
+        await put(with_lanes, "low", 20, tag)
+
+    held = Held(with_lanes, slots)
+    await held.pull.start()
+    await until(lambda: len(held.order) == 120, "all are taken")
+    await held.close()
+
+    first = Counter(held.order[:39])  # three rounds of thirteen
+    assert held.most <= slots
+    assert abs(first["high"] - 24) <= slots
+    assert abs(first["normal"] - 12) <= slots
+    assert 3 <= first["low"] <= 3 + slots
+    assert held.returned == []
+
+
+async def test_the_slots_are_never_promised_twice(with_lanes: Bus, other: Bus):
+    held = Held(other, 2, ends=False)
+    await held.pull.start()
+    await asyncio.gather(*(put(with_lanes, lane, 5, tag) for lane in PRIORITIES for tag in TAGS))
+    await until(lambda: len(held.order) == 2, "two are taken")
+    await other.flush()
+
+    found = [await consumer(with_lanes, name) for name in lanes().queue.consumers]
+    assert sum(one["num_ack_pending"] for one in found) == 2
+    held.release()
+    await until(lambda: len(held.order) == 30, "all are taken")
+    await held.close()
+
+    assert held.most <= 2
+    assert held.returned == []
+
+
+async def test_an_idle_pull_finds_what_comes_in_any_lane(with_lanes: Bus):
+    held = Held(with_lanes, 1)
+    await held.pull.start()
+    for turn in range(3):
+        for lane in PRIORITIES:
+            before = len(held.order)
+            await put(with_lanes, lane, 1, TAGS[turn % 2])
+            await until(lambda before=before: len(held.order) > before, f"the {lane} one is taken")
+    await held.close()
+
+    assert held.order == list(PRIORITIES) * 3
+
+
+@guards(LANE_PULL, "        self._look_beyond()\n\n", rule="I4", replace="\n")
+async def test_a_high_message_takes_the_place_of_the_low_one_that_was_taken_last(with_lanes: Bus):
+    held = Held(with_lanes, 2, is_preemptive=True, ends=False)
+    await held.pull.start()
+    await put(with_lanes, "low", 2)
+    await until(lambda: held.order == ["low", "low"], "low ones have all slots")
+
+    await put(with_lanes, "high", 1)
+    await until(lambda: "high" in held.order, "the high one is taken")
+
+    assert (held.gave_way, held.most) == (["low"], 2)
+    held.release()
+    await until(lambda: len(held.order) == 4, "the low one comes again")
+    await held.close()
+    assert held.returned == []
+
+
+@guards(
+    "libs/bus/muster_bus/lanes/giving_way.py", "if delivery.number <= MOST_DELIVERIES:", rule="I4", replace="if True:"
+)
+async def test_a_low_message_gives_way_three_times_and_then_goes_on(with_lanes: Bus):
+    held = Held(with_lanes, 1, is_preemptive=True, ends=False)
+    await held.pull.start()
+    await put(with_lanes, "low", 1)
+    for turn in range(3):
+        await until(lambda turn=turn: held.order.count("low") == turn + 1, "the low one runs")
+        await put(with_lanes, "high", 1)
+        await until(lambda turn=turn: held.order.count("high") == turn + 1, "the high one runs")
+        held.release_these()
+    await until(lambda: held.order.count("low") == 4, "the low one runs once more")
+    await put(with_lanes, "high", 1)
+    held.release()
+    await until(lambda: len(held.order) == 8, "both end")
+    await held.close()
+
+    assert len(held.gave_way) == 3
+    assert held.order[-2:] == ["low", "high"]
+
+
+@guards(LANE_PULL, "and not self._is_high_waiting():", rule="I4", replace="and True:")
+async def test_low_messages_that_have_their_share_are_left_alone_while_high_ones_never_end(with_lanes: Bus):
+    await asyncio.gather(put(with_lanes, "high", 60), put(with_lanes, "low", 5))
+
+    held = Held(with_lanes, 1, is_preemptive=True)
+    await held.pull.start()
+    await until(lambda: len(held.order) == 65, "all are taken")
+    await held.close()
+
+    assert held.gave_way == []
+    assert held.order.index("low") < 10
+
+
+def test_every_lane_of_a_tag_has_a_consumer_of_its_own():
+    names = [task_queue(["high_x"], lane).consumers[0] for lane in PRIORITIES]
+
+    assert [lane_of_consumer(name) for name in names] == [("high_x", lane) for lane in PRIORITIES]
+    assert lane_of_consumer("s_default") is None

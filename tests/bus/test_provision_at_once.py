@@ -82,9 +82,9 @@ async def test_ten_processes_of_muster_provision_at_once_all_succeed(broker: Ser
 
 @guards(
     "libs/bus/muster_bus/broker/queues.py",
-    "return [tasks(*lane) for name in names",
+    "return [tasks(*lane) for lane in lanes if lane is not None]",
     rule="I1",
-    replace="return [tasks(lane[0]) for name in names",
+    replace="return [tasks(lane[0]) for lane in lanes if lane is not None]",
     seconds=60,
 )
 async def test_those_who_want_lanes_and_those_who_do_not_provision_at_once(broker: Server, connect: Connect):

@@ -154,7 +154,8 @@ def status_of(state: RequestState) -> AnswerStatus:
     done = sum(task.phase is TaskPhase.DONE for task in state.tasks.values())
     if not done:
         return AnswerStatus.FAILED
-    return AnswerStatus.DONE if done == len(state.tasks) else AnswerStatus.PARTIAL
+    is_whole = done == len(state.tasks) and not any(task.not_added for task in state.tasks.values())
+    return AnswerStatus.DONE if is_whole else AnswerStatus.PARTIAL
 
 
 def timed_out(task_id: str, timeout_seconds: float) -> Failure:

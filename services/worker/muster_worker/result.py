@@ -66,6 +66,7 @@ class Results:
             usage=outcome.usage,
             seconds=round(seconds, 4),
             tool_calls=outcome.tool_calls,
+            tasks=outcome.tasks,
         )
 
 

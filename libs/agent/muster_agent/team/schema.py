@@ -31,6 +31,7 @@ from muster_protocol.subjects import Tag, TeamName
 from muster_protocol.workers.role_card import RoleCard, line
 
 BUILT_IN_TOOLS = ("calculate", "query_database", "search_corpus", "format_document")
+ADD_TASK = "add_task"  # the tool of roles that may add tasks: no list of tools names it
 _IMPORT_PATH = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 
 
@@ -40,6 +41,8 @@ def is_import_path(text: str) -> bool:
 
 
 def _check_tool_name(tool: str) -> str:
+    if tool == ADD_TASK:
+        raise ValueError(f"{ADD_TASK} comes with spawns: true; write that under the role instead")
     if tool not in BUILT_IN_TOOLS and not is_import_path(tool):
         raise ValueError(f"unknown tool {tool!r}{nearest(tool, BUILT_IN_TOOLS)}, or module:function")
     return tool
@@ -84,6 +87,7 @@ class Limits(Strict):
     task_timeout_seconds: float = Field(default=300, gt=0)
     max_attempts: int = Field(default=3, ge=1, le=10)
     tasks: int = Field(default=2_000, ge=1)  # of a request whose plan grows
+    depth: int = Field(default=3, ge=0)  # of tasks that add tasks that add tasks
     person_seconds: float = Field(default=PERSON_SECONDS, gt=0)  # for people, beside the deadline
     pause_for_people: bool = True
     task_tokens: int | None = Field(default=None, ge=1)
@@ -137,6 +141,7 @@ class RoleSpec(Strict):
     slots: int = Field(default=4, ge=1)
     timeout_seconds: float | None = Field(default=None, gt=0)
     retry: RetrySpec = RetrySpec()
+    spawns: bool = False  # it may add tasks while it does its own
 
     @model_validator(mode="after")
     def _add_name_to_tags(self) -> Self:

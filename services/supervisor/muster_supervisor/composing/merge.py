@@ -108,11 +108,13 @@ def _is_one_answer(state: RequestState, found: Mapping[str, TaskState]) -> bool:
 
 
 def gaps(state: RequestState) -> tuple[str, ...]:
-    """The tasks that are not done, each with its reason."""
+    """The tasks that are not done, each with its reason, and what was spawned in vain."""
     return tuple(
-        f"{task.spec.name} {_word(task)}" + (f": {task.reason}" if task.reason else "")
+        f"{task.spec.name} is done, but {task.not_added}"
+        if task.not_added
+        else f"{task.spec.name} {_word(task)}" + (f": {task.reason}" if task.reason else "")
         for task in state.tasks.values()
-        if task.phase is not TaskPhase.DONE
+        if task.phase is not TaskPhase.DONE or task.not_added
     )
 
 

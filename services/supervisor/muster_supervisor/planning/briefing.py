@@ -31,6 +31,7 @@ def brief_of(request: Request, team: Team, seen: Seen) -> PlanBrief:
         text=request.text or "",
         roles=roles,
         away=() if len(away) == len(roles) else away,  # nobody is up yet: that says nothing about one of them
+        workers=team.workers,
         persona=team.supervisor.persona,
         guidelines=team.supervisor.guidelines,
         num_tasks=request.num_tasks,

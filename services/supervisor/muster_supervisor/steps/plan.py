@@ -16,7 +16,7 @@ from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
 from muster_protocol.errors import Invalid, MusterError, Retryable, Terminal
 from muster_protocol.messages import PLAN, GrowthLimits, PlanRecorded, Request, Usage
-from muster_protocol.plan import TABLE, Plan, Retry
+from muster_protocol.plan import TABLE, Retry
 from muster_supervisor.control import read_controls
 from muster_supervisor.owner import Owner
 from muster_supervisor.planning.briefing import NOTHING_SEEN, Seen
@@ -79,7 +79,7 @@ def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
         in_flight=min(request.in_flight or team.limits.in_flight, team.limits.in_flight),
         max_attempts=limits.max_attempts,
         retry=_retries(team),
-        other_models=_other_models(plan, team),
+        other_models=_other_models(team),
         timeout_seconds=limits.task_timeout_seconds,
         budget=request.budget,
         growth=growth_limits(request, team),
@@ -129,7 +129,8 @@ async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
 
 def growth_limits(request: Request, team: Team) -> GrowthLimits:
     """How far the plan may grow."""
-    return GrowthLimits(tasks=min(team.limits.tasks, request.budget.tasks or team.limits.tasks))
+    tasks = min(team.limits.tasks, request.budget.tasks or team.limits.tasks)
+    return GrowthLimits(tasks=tasks, depth=team.limits.depth)
 
 
 def _with_usage(owner: Owner, plan_entry: PlanRecorded) -> PlanRecorded:
@@ -143,7 +144,7 @@ def _listed(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
 
 
 def _retries(team: Team) -> dict[str, Retry]:
-    """What the team says about the retries of each tag, where it says something: people may give a task to anybody."""
+    """What the team says about the retries of each tag, where it says something: a plan that changes may have any."""
     said = {tag: team.retry_of(tag) for tag in team.tags}
     return {tag: retry for tag, retry in said.items() if retry != TABLE}
 
@@ -156,11 +157,10 @@ def _person_seconds(owner: Owner, request: Request) -> float:
     return max(0.0, min(limits.person_seconds, owner.resources.longest_deadline - seconds)) if is_paused else 0.0
 
 
-def _other_models(plan: Plan, team: Team) -> dict[str, str]:
-    """The second model of each tag of the plan, where the role that has it lists one."""
+def _other_models(team: Team) -> dict[str, str]:
+    """The second model of each tag, where the role that has it lists one."""
     models = {role.name: role.other_model for role in team.roles if isinstance(role, ModelRole) and role.other_model}
-    tags = {tag for task in plan.tasks for tag in (task.tag, *task.roles)} if models else set[str | None]()
-    having = {tag: team.roles_matching((tag,)) for tag in sorted(filter(None, tags))}
+    having = {tag: team.roles_matching((tag,)) for tag in sorted(team.tags)} if models else {}
     return {tag: models[roles[0].name] for tag, roles in having.items() if roles and roles[0].name in models}
 
 

@@ -5,10 +5,11 @@ The rules that the log alone decides are the fold's (`fault_of`); here are those
 
 from typing import cast
 
+from muster_agent.models.port import NOTHING
 from muster_agent.team.schema import Team
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState, context_of, fault_of
-from muster_protocol.messages import Extended, Failure
+from muster_protocol.messages import Extended, Failure, Usage
 from muster_protocol.plan import Plan, TaskSpec
 from muster_protocol.unfold import label_of, unfold_over
 from muster_supervisor.planning.lint import errors, lint
@@ -30,9 +31,10 @@ def grown(state: RequestState, cause: str, team: Team) -> Extended:
     return found
 
 
-def refused(cause: str, error_class: str, reason: str) -> Extended:
+def refused(cause: str, error_class: str, reason: str, usage: Usage = NOTHING) -> Extended:
     """The plan does not grow by this cause."""
-    return Extended(cause=cause, refused=Failure.model_validate({"class": error_class, "message": reason}))
+    failure = Failure.model_validate({"class": error_class, "message": reason})
+    return Extended(cause=cause, refused=failure, usage=usage)
 
 
 def _unfolded(state: RequestState, task_id: str) -> tuple[TaskSpec, ...]:

@@ -7,10 +7,8 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from datetime import UTC, datetime
 
 from muster_agent.team.schema import ModelRole, Team
-from muster_bus.buckets.workers import live_workers
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
@@ -18,17 +16,17 @@ from muster_protocol.errors import Invalid, MusterError, Retryable, Terminal
 from muster_protocol.messages import PLAN, GrowthLimits, PlanRecorded, Request, Usage
 from muster_protocol.plan import TABLE, Plan, Retry
 from muster_supervisor.owner import Owner
-from muster_supervisor.planning.briefing import NOTHING_SEEN, Seen
+from muster_supervisor.planning.briefing import NOTHING_SEEN
 from muster_supervisor.planning.planner import Planned, Unplannable, make_plan
 from muster_supervisor.spans import plan_span
 from muster_supervisor.spending import paying
 from muster_supervisor.steps.answer import refuse
 from muster_supervisor.steps.expect import with_expectations
+from muster_supervisor.steps.seen import seen_now
 
 log = logging.getLogger("muster.supervisor")
 
 MAX_GROUPS, MAX_SAME = 20, 8  # of tasks that are the same work: more of them tell nothing new
-REGISTRY_SECONDS = 1.0  # for the cards of the workers; without them a plan is made all the same
 RETRY_SECONDS = 1.0  # before a plan is asked for or stored again
 
 
@@ -41,7 +39,10 @@ async def plan(owner: Owner) -> None:
     try:
         with plan_span(owner) as span:
             async with asyncio.timeout(owner.seconds_left()), _model_slot(owner, request):
-                planned = await make_plan(request, team, model, await _seen(owner, request))
+                seen = (
+                    NOTHING_SEEN if request.text is None else await seen_now(owner)
+                )  # a given plan needs nothing of it
+                planned = await make_plan(request, team, model, seen)
             if span is not None:
                 span.set_attribute(names.TASKS, len(planned.plan.tasks))
     except (TimeoutError, Retryable) as error:
@@ -85,20 +86,6 @@ def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
     )
 
 
-async def _seen(owner: Owner, request: Request) -> Seen:
-    """What a planner is shown; a plan that was given needs nothing of it."""
-    if request.text is None:
-        return NOTHING_SEEN
-    try:
-        async with asyncio.timeout(REGISTRY_SECONDS):
-            workers = tuple(await live_workers(owner.bus))
-    except (TimeoutError, MusterError) as error:
-        log.debug("… request %s: planned without the registry: %s", owner.request_id, error)
-        workers = ()
-    today = datetime.fromtimestamp(owner.now(), UTC).strftime("%A, %d %B %Y")
-    return Seen(workers, owner.seconds_left(), today)
-
-
 async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
     """Write the plan: one that is too large is refused; one that cannot be stored now is kept and tried again."""
     plan_entry = with_expectations(owner, plan_entry)
@@ -114,8 +101,14 @@ async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
 
 
 def growth_limits(request: Request, team: Team) -> GrowthLimits:
-    """How far the plan may grow."""
-    return GrowthLimits(tasks=min(team.limits.tasks, request.budget.tasks or team.limits.tasks))
+    """How far the plan may grow. Whoever gives the plan, or says how many tasks it has, gets no others by a model."""
+    limits = team.limits
+    is_open = request.text is not None and request.num_tasks is None
+    return GrowthLimits(
+        tasks=min(limits.tasks, request.budget.tasks or limits.tasks),
+        rounds=limits.rounds if is_open else 0,
+        replacements=limits.replacements if is_open else 0,
+    )
 
 
 def _with_usage(owner: Owner, plan_entry: PlanRecorded) -> PlanRecorded:

@@ -53,7 +53,7 @@ def replace_by_rules(brief: ReplaceBrief) -> Verdict:
         return _kept("what was skipped needs more than this task")
     if len(tasks) > standing.room.tasks:
         return _kept(f"{counted(len(tasks), 'task')} would take its place, more than the plan may grow by")
-    drop = [name for name in new if name != brief.failed]
+    drop = _dropped(specs, [name for name in new if name != brief.failed])
     reason = f"{brief.failed} failed as {', '.join(brief.tried)}; {other.name} is asked in its place"
     return {"verdict": "replace", "reason": reason, "drop": drop, "tasks": _written(tasks)}
 
@@ -116,6 +116,14 @@ def _can_be_done(spec: TaskSpec, new: Mapping[str, str], shown: Mapping[str, Tas
     needs = [name for name in spec.dependencies if name not in new]
     lost = [name for name in needs if name not in shown or shown[name].status in ("failed", "skipped")]
     return len(needs) < len(spec.dependencies) and not lost
+
+
+def _dropped(specs: Sequence[TaskSpec], wanted: Sequence[str]) -> list[str]:
+    """Those of these tasks that nobody needs who stays."""
+    gone = set(wanted)
+    while kept := {need for spec in specs if spec.id not in gone for need in spec.dependencies} & gone:
+        gone -= kept
+    return [name for name in wanted if name in gone]
 
 
 def _again(spec: TaskSpec, new: Mapping[str, str], known: Sequence[TaskSpec], tag: str | None = None) -> TaskSpec:

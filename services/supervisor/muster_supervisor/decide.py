@@ -19,6 +19,7 @@ from muster_protocol.fold import (
     pending_growth,
 )
 from muster_protocol.fold.people import why_cancelled
+from muster_protocol.grown import replaced
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
 from muster_protocol.questions import is_approval_asked
 from muster_protocol.retry import is_refined, retry_delay, retry_of
@@ -155,11 +156,11 @@ def last_moment(state: RequestState) -> float | None:
 
 
 def status_of(state: RequestState) -> AnswerStatus:
-    """The status of an answer that is given now."""
+    """The status of an answer that is given now. A failure whose place others took, is none that is left."""
     done = sum(task.phase is TaskPhase.DONE for task in state.tasks.values())
     if not done:
         return AnswerStatus.FAILED
-    return AnswerStatus.DONE if done == len(state.tasks) else AnswerStatus.PARTIAL
+    return AnswerStatus.DONE if done + len(replaced(state)) == len(state.tasks) else AnswerStatus.PARTIAL
 
 
 def timed_out(task_id: str, timeout_seconds: float) -> Failure:

@@ -107,7 +107,7 @@ def _faults_of(spec: TaskSpec, new: Sequence[TaskSpec], state: RequestState) -> 
         if name in ids:
             continue
         if name not in state.tasks:
-            help_ = nearest(name, [*ids, *state.tasks]) if len(state.tasks) <= MAX_MORE else ""
+            help_ = nearest(name, ids | state.tasks.keys()) if len(state.tasks) <= MAX_MORE else ""
             found.append(f"tasks.{spec.id}.dependencies: no task has the id {name!r}{help_}")
         elif state.tasks[name].phase in _LOST:
             phase = state.tasks[name].phase.value

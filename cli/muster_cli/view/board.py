@@ -68,9 +68,8 @@ class Board:
         if entry.sequence <= self.state.last_sequence:
             return None
         previous, described = self.state.owner, self._description_of(entry.body)
-        growing = len(self.state.growing)
+        growing = set(self.state.growing)
         apply(self.state, entry)
-        has_grown = len(self.state.growing) < growing  # by this entry, if it is one that says so
         match entry.body:
             case Taken() as taken:
                 news = self._taken(taken, previous)
@@ -85,6 +84,7 @@ class Board:
             case Answer() as answer if self.state.answer is answer:
                 news = News(NewsKind.STAGE, f"answer  {answer.status.value}")
             case Extended() as extended:
+                has_grown = extended.cause in growing - self.state.growing.keys()
                 news = News(NewsKind.STAGE, f"plan    {growth_text(extended)}") if has_grown else None
             case PlanRecorded() | Answer() | Reserved() | Dispatched():
                 news = None

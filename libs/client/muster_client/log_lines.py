@@ -96,7 +96,8 @@ def growth_text(body: Extended) -> str:
     if body.refused is not None:
         return f"does not grow ({body.cause}): {body.refused.message}"
     why = f": {body.reason}" if body.reason else ""
-    return f"{counted(len(body.add), 'task')} more ({body.cause}){why}"
+    dropped = f", {counted(len(body.drop), 'task')} fewer" if body.drop else ""
+    return f"{counted(len(body.add), 'task')} more{dropped} ({body.cause}){why}"
 
 
 def in_order(lines: Sequence[LogLine]) -> list[LogLine]:

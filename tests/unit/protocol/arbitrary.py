@@ -9,6 +9,7 @@ from muster_protocol.messages import (
     Decision,
     Extended,
     Failure,
+    GrowthLimits,
     LogBody,
     PlanRecorded,
     Reservation,
@@ -35,6 +36,8 @@ from tests.unit.protocol.log_builder import (
 
 TASK_IDS = ("a", "b", "c", "d", "e", "f")
 SENDERS = ("supervisor/s1", "supervisor/s2", "worker/w1/work", "client/c1", "supervisor", "anonymous")
+
+SPAWN = (TaskSpec(id="more", description="x", tag="work"),)
 
 task_ids = st.sampled_from((*TASK_IDS, "unknown"))
 attempts = st.integers(0, 4)
@@ -105,31 +108,72 @@ def _results(draw: st.DrawFn) -> Result:
     body = result(task_id, attempt, worker=worker, tokens=tokens)
     if status is ResultStatus.FAILED:
         body = failure(task_id, attempt, is_final=draw(st.booleans()))
-    return body.model_copy(update={"status": status})
+    return body.model_copy(update={"status": status, "tasks": draw(st.sampled_from(((), (), SPAWN)))})
+
+
+causes = st.one_of(
+    task_ids.map("over:{}".format),
+    task_ids.map("spawned:{}".format),
+    task_ids.map("failure:{}".format),
+    st.integers(1, 3).map("review:{}".format),
+)
 
 
 @st.composite
-def _growths(draw: st.DrawFn, causes: st.SearchStrategy[str] = task_ids) -> Extended:
-    """Of any task, with items that may be there already, belong to another, or wait for anybody."""
+def _growths(draw: st.DrawFn, causes: st.SearchStrategy[str] = causes) -> Extended:
+    """By any cause, with tasks that may be there already, belong to another, wait for anybody, or take one's place."""
     cause = draw(causes)
+    kind, _, of = cause.partition(":")
     add = tuple(
         TaskSpec(
-            id=draw(st.sampled_from((f"{cause}-{number}", f"{cause}-{number}", "a"))),
+            id=draw(st.sampled_from((*(f"{kind[0]}{of}-{number}",) * 6, "a"))),
             description="x {item}",
             tag="work",
-            item_of=draw(st.sampled_from((cause, cause, cause, "b"))),
-            dependencies=tuple(draw(st.lists(task_ids, max_size=1))),
+            item_of=draw(st.sampled_from((of, of, of, "b") if kind == "over" else (None, None, None, "items", "b"))),
+            dependencies=tuple(draw(st.lists(task_ids | st.just(f"{kind[0]}{of}-0"), max_size=2))),
             over=draw(st.sampled_from((None, None, "a"))),
         )
         for number in range(draw(st.integers(0, 3)))
     )
+    drop = tuple(draw(st.lists(task_ids, max_size=4))) if kind == "failure" or draw(st.integers(0, 9)) == 0 else ()
     refused = Failure(error_class="bad_output", message="no list") if draw(st.integers(0, 4)) == 0 else None
-    return Extended(cause=f"over:{cause}", add=add, refused=refused)
+    return Extended(cause=cause, add=add, drop=drop, refused=refused)
+
+
+@st.composite
+def _fitting(draw: st.DrawFn, state: RequestState) -> Extended:
+    """By a cause that is pending, with tasks that mostly may be added, in place of what its failure skipped."""
+    cause = draw(st.sampled_from(sorted(state.growing)))
+    task = state.tasks.get(state.growing[cause])
+    kind, _, of = cause.partition(":")
+    needs = st.lists(st.sampled_from(sorted(state.tasks)), max_size=2) if kind == "review" else st.just([])
+    add = tuple(
+        TaskSpec(
+            id=f"{kind[0]}{of}-{number}",
+            description="x",
+            tag="work",
+            item_of=of if kind == "over" else None,
+            dependencies=tuple(draw(needs)),
+        )
+        for number in range(draw(st.integers(0, 2)))
+    )
+    drop: dict[str, None] = {}
+    if task is not None and kind == "failure" and draw(st.booleans()):
+        waiting = list(task.dependents)
+        for name in waiting:
+            drop[name] = None
+            waiting += [each for each in state.tasks[name].dependents if each not in drop]
+    return Extended(cause=cause, add=add, drop=tuple(drop))
+
+
+def _limits(tokens: int) -> GrowthLimits:
+    """Small enough to be reached, mostly with something left to grow by."""
+    return GrowthLimits(tasks=12 - tokens % 5, rounds=tokens % 4, depth=tokens % 3, replacements=tokens % 3)
 
 
 def _plan_recorded(plan: Plan, in_flight: int, tokens: int) -> PlanRecorded:
     return plan_entry(plan, in_flight=in_flight).model_copy(
-        update={"usage": Usage(input_tokens=tokens), "budget": Budget()}
+        update={"usage": Usage(input_tokens=tokens), "budget": Budget(), "growth": _limits(tokens)}
     )
 
 
@@ -160,7 +204,7 @@ def _sensible(draw: st.DrawFn, state: RequestState) -> LogBody:
     if state.owner is None:
         return taken("s1")
     if state.plan_entry is None:
-        return plan_entry(draw(plans()))
+        return _plan_recorded(draw(plans()), 100, draw(st.integers(0, 11)))
     running = [(t, len(task.attempts)) for t, task in state.tasks.items() if task.phase is TaskPhase.RESERVED]
     ended = [(t, len(task.attempts)) for t, task in state.tasks.items() if task.result is not None]
     given_up = [
@@ -174,6 +218,7 @@ def _sensible(draw: st.DrawFn, state: RequestState) -> LogBody:
         *(result(t, n, worker="w2", tokens=5) for t, n in ended),
         *(reserved((t, len(state.tasks[t].attempts) + 1)) for t in state.ready),
         *(result(t, n) for t, n in [*running, *running]),
+        *(result(t, n).model_copy(update={"tasks": SPAWN}) for t, n in running),
         *(failure(t, n) for t, n in running),
         *(failure(t, n, is_final=True) for t, n in running),
         *(dispatched((t, n)) for t, n in running),
@@ -181,7 +226,7 @@ def _sensible(draw: st.DrawFn, state: RequestState) -> LogBody:
         *(reserved((t, len(task.attempts) + 1)) for t, task in state.tasks.items() if task.phase is TaskPhase.DELAYED),
     ]
     if state.growing:
-        moves += [draw(_growths(st.sampled_from(sorted(state.growing.values())))) for _ in range(3)]
+        moves += [draw(_growths(st.sampled_from(sorted(state.growing)))), *(draw(_fitting(state)) for _ in range(4))]
     return draw(st.sampled_from(moves or [answer()]))
 
 
@@ -191,7 +236,7 @@ def logs(draw: st.DrawFn) -> list[Entry]:
     state = RequestState(REQUEST)
     entries = [
         Entry(1, 1_000.0, SENDERS[0], 0, taken("s1")),
-        Entry(2, 1_000.1, SENDERS[0], 1, plan_entry(draw(plans()))),
+        Entry(2, 1_000.1, SENDERS[0], 1, _plan_recorded(draw(plans()), 100, draw(st.integers(0, 11)))),
     ][: draw(st.sampled_from((0, 1, 2, 2, 2)))]
     for entry in entries:
         apply(state, entry)

@@ -130,6 +130,8 @@ def test_what_has_ended_stays_as_it_ended_unless_a_success_comes_late(entries: l
 
     for entry in entries:
         apply(state, entry)
+        dropped = ended.keys() & state.dropped.keys()
+        assert all(ended.pop(task_id) is TaskPhase.SKIPPED for task_id in dropped)
         moved = {task_id for task_id, phase in ended.items() if state.tasks[task_id].phase is not phase}
         assert all(ended[task_id] is not TaskPhase.DONE for task_id in moved)
         failed = {task_id for task_id in moved if ended[task_id] is TaskPhase.FAILED}

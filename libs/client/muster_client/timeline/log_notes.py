@@ -51,7 +51,7 @@ class Before(NamedTuple):
     uncounted: int
     is_answered: bool
     is_awaiting_retry: bool
-    growing: int
+    is_growing: bool  # the entry is about a cause that was pending
     is_held: bool
 
 
@@ -112,9 +112,9 @@ class LogNotes:
         if entry.sequence <= state.last_sequence:
             return
         is_awaiting = isinstance(body, Revision) and body.task_id in state.awaiting_retry
-        growing = len(state.growing)
+        is_growing = isinstance(body, Extended) and body.cause in state.growing
         is_answered, is_held = state.answer is not None, state.is_held
-        before = Before(state.owner, state.usage, state.uncounted, is_answered, is_awaiting, growing, is_held)
+        before = Before(state.owner, state.usage, state.uncounted, is_answered, is_awaiting, is_growing, is_held)
         apply(state, entry)
         self.first_time = entry.time if self.first_time is None else min(self.first_time, entry.time)
         self.last_time = max(self.last_time, entry.time)
@@ -171,9 +171,12 @@ class LogNotes:
             self.tasks[task_id].ready_at = time
 
     def _extended(self, time: float, body: Extended, before: Before) -> None:
-        """The tasks that came, and those that need not wait any more."""
-        if len(self.state.growing) < before.growing or self.state.usage is not before.usage:
+        """The tasks that came, those that left, and those that need not wait any more."""
+        is_ended = before.is_growing and body.cause not in self.state.growing
+        if is_ended or self.state.usage is not before.usage:
             self.growths.append((time, body))
+        for task_id in self.tasks.keys() & self.state.dropped.keys():
+            del self.tasks[task_id]
         for task_id, task in self.state.tasks.items():
             notes = self.tasks.setdefault(task_id, TaskNotes())
             if task.phase is TaskPhase.READY and notes.ready_at is None:

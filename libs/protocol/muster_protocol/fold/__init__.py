@@ -3,7 +3,8 @@
 from muster_protocol.fold.budget import Left, left_of
 from muster_protocol.fold.counting import is_counted, is_stopped, settled_by
 from muster_protocol.fold.gathering import context_of
-from muster_protocol.fold.growth import fault_of, is_complete, pending_growth
+from muster_protocol.fold.growth import is_complete, pending_growth
+from muster_protocol.fold.growth_rules import fault_of
 from muster_protocol.fold.rules import apply, fold
 from muster_protocol.fold.state import FINAL, Attempt, Entry, RequestState, TaskPhase, TaskState
 from muster_protocol.fold.timers import advance, next_timer

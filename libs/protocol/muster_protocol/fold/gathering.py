@@ -3,7 +3,8 @@
 A task may depend on single tasks and on parts: items of a map, copies of a broadcast. `gather` says how many of them
 all must be done: `all`, `done` (one at least) or `{at_least: n}`. Where it is not said, it is `done` for parts and
 `all` for single tasks. What may be missing is waited for all the same; once it has failed, it is a gap and no reason
-to skip.
+to skip. What a task spawned is a part as well, for those that wait for the task: each of these is given under its own
+id, as the task itself is, which is the one part that is done already. Who names one as a dependency needs it.
 """
 
 from collections.abc import Mapping
@@ -23,14 +24,18 @@ def may_lack(task: TaskState, needed: TaskState) -> bool:
     if task.spec.over == needed.spec.id:
         return False  # without it there is no list
     if gather is None:
-        return needed.spec.item_of is not None or needed.spec.copy_of is not None
+        return needed.spec.item_of is not None or needed.spec.copy_of is not None or needed.spec.id in task.also
     return gather != "all"
 
 
 def parts_of(state: RequestState, task: TaskState) -> int:
-    """How many of those that it depends on may each be missing; a list that was unfolded is its items."""
+    """How many of those that it depends on may each be missing; a list that was unfolded is its items.
+
+    Who spawned some of them counts as one: it is done, and so they all may be missing.
+    """
     needed = [state.tasks[name] for name in dict.fromkeys(task.spec.dependencies)]
-    return sum(may_lack(task, each) for each in needed if each.unfolded is None)
+    spawners = bool(task.also) and task.spec.gather is None
+    return sum(may_lack(task, each) for each in needed if each.unfolded is None) + spawners
 
 
 def most_lacking(task: TaskState, parts: int) -> int:

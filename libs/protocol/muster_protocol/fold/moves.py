@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from muster_protocol.fold.gathering import may_lack
 from muster_protocol.fold.state import RequestState, TaskPhase, TaskState
+from muster_protocol.messages.growth import FAILURE, OVER
 
 MAX_CAUSE = 300  # characters of an error that each skipped task repeats
 
@@ -69,11 +70,11 @@ def move(state: RequestState, task: TaskState, cause: Cause) -> bool:
             state.awaiting_retry.pop(task_id, None)
         case TaskPhase.DONE:
             state.open_tasks -= 1
-            _release_dependents(state, task)
+            release_dependents(state, task)
         case TaskPhase.FAILED:
             state.awaiting_retry.pop(task_id, None)
             state.open_tasks -= 1
-            _lose(state, task)
+            _fail(state, task)
         case TaskPhase.SKIPPED:
             state.open_tasks -= 1
         case TaskPhase.WAITING:
@@ -81,8 +82,9 @@ def move(state: RequestState, task: TaskState, cause: Cause) -> bool:
     return True
 
 
-def _release_dependents(state: RequestState, done: TaskState) -> None:
-    for dependent_id in done.dependents:
+def release_dependents(state: RequestState, done: TaskState) -> None:
+    """Nobody waits any more for a task that is done, unless what it spawned is still to be recorded."""
+    for dependent_id in () if done.is_spawning else done.dependents:
         dependent = state.tasks[dependent_id]
         dependent.missing -= 1
         begin(state, dependent)
@@ -94,13 +96,24 @@ def begin(state: RequestState, task: TaskState) -> None:
         if task.spec.over is None:
             move(state, task, Cause.ENOUGH_DONE if task.lost else Cause.DEPENDENCIES_DONE)
         elif move(state, task, Cause.LIST_GIVEN):
-            state.growing[f"over:{task.spec.id}"] = task.spec.id
+            state.growing[f"{OVER}:{task.spec.id}"] = task.spec.id
 
 
-def _lose(state: RequestState, ended: TaskState) -> None:
-    """What waits for a task that failed or was itself skipped goes on without it if it may, and else is skipped."""
+def _fail(state: RequestState, task: TaskState) -> None:
+    """A task has failed for good: if others are skipped for it, the plan may grow by what is to replace them."""
+    assert state.plan_entry is not None
+    if _lose(state, task) and state.replacements < state.plan_entry.growth.replacements:
+        state.replacements += 1
+        state.growing[f"{FAILURE}:{task.spec.id}"] = task.spec.id
+
+
+def _lose(state: RequestState, ended: TaskState) -> bool:
+    """What waits for a task that failed or was itself skipped goes on without it if it may, and else is skipped.
+
+    Says whether anything was.
+    """
     # The next one up and the cause, not the whole chain: over ten thousand tasks that would be gigabytes.
-    cause = _cause_of(state, ended)
+    cause, is_any_skipped = _cause_of(state, ended), False
     reached = [ended]
     while reached:
         task = reached.pop()
@@ -112,8 +125,9 @@ def _lose(state: RequestState, ended: TaskState) -> None:
                     begin(state, dependent)
                     continue
             if move(state, dependent, Cause.DEPENDENCY_FAILED):
-                dependent.reason = _reason(task, cause)
+                dependent.reason, is_any_skipped = _reason(task, cause), True
                 reached.append(dependent)
+    return is_any_skipped
 
 
 def _reason(lost: TaskState, cause: str) -> str:

@@ -7,6 +7,7 @@ from muster_protocol.fold.moves import Cause, move, revive_dependents
 from muster_protocol.fold.state import MAX_SUPERSEDED, Attempt, Entry, RequestState, Superseded, TaskPhase, TaskState
 from muster_protocol.headers import is_owner
 from muster_protocol.messages import Result
+from muster_protocol.messages.growth import FAILURE, SPAWNED
 from muster_protocol.retry import POLICIES, is_retried
 from muster_protocol.status_words import ResultStatus
 
@@ -29,7 +30,7 @@ def take_result(state: RequestState, entry: Entry, body: Result) -> None:
         return
     _close(state, attempt, body.task_id)
     if body.status is ResultStatus.DONE:
-        task.success, task.reason = body, None
+        _succeed(state, task, body)
         move(state, task, Cause.SUCCEEDED)
         return
     task.reason = body.error.message if body.error else body.status.value
@@ -77,8 +78,18 @@ def _succeed_late(state: RequestState, task: TaskState, success: Result) -> None
         state.overtaken[task_id] = None
     state.ready.pop(task_id, None)
     state.awaiting_retry.pop(task_id, None)
-    task.success, task.reason = success, None
+    _succeed(state, task, success)
     if has_failed:
         state.open_tasks += 1  # it was counted as ended
+        if state.growing.pop(f"{FAILURE}:{task_id}", None):
+            state.replacements -= 1
         revive_dependents(state, task)
     move(state, task, Cause.SUCCEEDED_LATE)
+
+
+def _succeed(state: RequestState, task: TaskState, success: Result) -> None:
+    """Who waits for a task that spawned others waits until they are recorded, and then for them too."""
+    task.success, task.reason, task.refused = success, None, None
+    if success.tasks:
+        task.is_spawning = True
+        state.growing[f"{SPAWNED}:{task.spec.id}"] = task.spec.id

@@ -23,7 +23,7 @@ ENTRIES: what an entry that counts does to the request.
   question    the first with an id opens it; while one is open the deadline moves (people.py)
   decision    what a person said: a cancel ends the request, the first reply to a question counts, or its default;
               a plan that waits for approval is carried out, replaced or given up
-  extended    the first of a cause says what it came to: new tasks, none, or why not (growth.py)
+  extended    the first of a cause says what it came to: new tasks, fewer, none, or why not (growth.py)
   answer      the first one counts and ends the log
 
 TRANSITIONS (moves.py): how a task moves. A cause that a task's phase does not know changes nothing, so an entry that
@@ -41,7 +41,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from muster_protocol.fold.budget import UNLIMITED, left_of, set_aside, settle
-from muster_protocol.fold.growth import extend
+from muster_protocol.fold.growth import await_review, extend
 from muster_protocol.fold.moves import Cause, move
 from muster_protocol.fold.people import ask, decide
 from muster_protocol.fold.plans import plan
@@ -81,6 +81,8 @@ def apply(state: RequestState, entry: Entry) -> None:
     kind = type(entry.body)
     if may_write(state, entry, WRITERS[kind]):
         ENTRIES[kind](state, entry, entry.body)
+        if not state.open_tasks:
+            await_review(state)
         if kind is not Taken:
             note_progress(state, state.delivery)
 

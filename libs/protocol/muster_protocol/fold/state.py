@@ -24,6 +24,7 @@ from muster_protocol.plan import Plan, TaskSpec
 from muster_protocol.status_words import TaskStatus
 
 MAX_SUPERSEDED = 8  # results of one task that are remembered although they do not count
+NOT_ADDED = "what it asked for was not added: {}"  # of a task that is done all the same
 EXPIRY_GRACE_SECONDS = 1.0  # the worker's own report of a timeout comes first, if it can
 
 
@@ -146,6 +147,15 @@ class TaskState:
     not_before: float = 0.0
     reason: str | None = None
     superseded: list[Superseded] = field(default_factory=list[Superseded])  # the first few
+    grown_by: str = ""  # the cause by which the plan grew by it; empty: the plan began with it
+    depth: int = 0  # how many that were spawned are behind it
+    is_spawning: bool = False  # done, but what it spawned is still to be recorded
+    also: frozenset[str] = frozenset()  # of its dependencies, those that it waits for because others spawned them
+
+    @property
+    def is_given(self) -> bool:
+        """Whether nobody has to wait for it any more."""
+        return self.phase is TaskPhase.DONE and not self.is_spawning
 
     @property
     def result(self) -> Result | None:
@@ -195,7 +205,7 @@ class TaskState:
             "status": status,
             "seconds": self.seconds,
             "attempts": len(self.attempts),
-            "reason": self.reason or reason,
+            "reason": self.reason or (NOT_ADDED.format(self.refused.message) if self.refused else reason),
         }
 
 
@@ -220,7 +230,11 @@ class RequestState:
     plan_entry: PlanRecorded | None = None
     is_held: bool = False  # the plan waits for approval
     tasks: dict[str, TaskState] = field(default_factory=dict[str, TaskState])
-    growing: dict[str, str] = field(default_factory=dict[str, str])  # causes of growth, each with its task
+    growing: dict[str, str] = field(default_factory=dict[str, str])  # causes of growth, each with its task, if any
+    rounds: int = 0  # reviews that have ended
+    is_reviewed: bool = False  # no further review: the last one added nothing
+    replacements: int = 0  # failures for which the plan grew or is to grow
+    dropped: dict[str, str] = field(default_factory=dict[str, str])  # tasks that left the plan, each with the cause
     ready: OrderedDict[str, None] = field(default_factory=OrderedDict[str, None])  # a set that knows its first
     awaiting_retry: dict[str, None] = field(default_factory=dict[str, None])
     expired: dict[str, None] = field(default_factory=dict[str, None])

@@ -9,19 +9,31 @@ from muster_protocol.messages.entry import LogEntry
 from muster_protocol.messages.result import Failure
 from muster_protocol.plan import Frozen, TaskSpec, awaiting_lists
 from muster_protocol.sender import Origin
+from muster_protocol.subjects import TaskId
 
-# What makes a plan grow, and of which task.
-GrowthCause = Annotated[str, StringConstraints(pattern=r"^over:[A-Za-z0-9_-]{1,64}$")]
+OVER, SPAWNED, REVIEW, FAILURE = "over", "spawned", "review", "failure"  # what makes a plan grow; see fold/growth.py
+# Each with the task that it is of, a review with its number.
+GrowthCause = Annotated[
+    str, StringConstraints(pattern=r"^((over|spawned|failure):[A-Za-z0-9_-]{1,64}|review:[1-9][0-9]{0,3})$")
+]
+
+
+def kind_of(cause: str) -> str:
+    """What makes a plan grow, without of what."""
+    return cause.partition(":")[0]
 
 
 class GrowthLimits(Frozen):
-    """How far a plan may grow."""
+    """How far a plan may grow. Where nothing is said, no supervisor looks at it again."""
 
     tasks: int = Field(default=2_000, ge=1)  # of the request, those that it began with included
+    rounds: int = Field(default=0, ge=0)  # reviews of the results
+    depth: int = Field(default=3, ge=0)  # of tasks that were spawned by tasks that were spawned; 0: none is spawned
+    replacements: int = Field(default=0, ge=0)  # failures for which other tasks are looked for
 
 
 class Extended(LogEntry):
-    """What a cause came to: tasks that are added, none, or a refusal. The first one of a cause counts."""
+    """What a cause came to: tasks that are added or dropped, none, or a refusal. The first one of a cause counts."""
 
     kind: ClassVar[str] = "extended"
     free_text: ClassVar[tuple[str, ...]] = (
@@ -36,6 +48,7 @@ class Extended(LogEntry):
 
     cause: GrowthCause
     add: tuple[TaskSpec, ...] = ()
+    drop: tuple[TaskId, ...] = ()  # that were never reserved
     refused: Failure | None = None
     usage: Usage = Usage()
     reason: str = ""

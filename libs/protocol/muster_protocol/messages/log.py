@@ -118,7 +118,7 @@ class Reserved(LogEntry):
     free_text: ClassVar[tuple[str, ...]] = ("attempts.why",)
 
     attempts: tuple[Reservation, ...]
-    purpose: Purpose = ""  # plan, refine:<task>.<attempt>, review:<n>, compose
+    purpose: Purpose = ""  # plan, refine:<task>.<attempt>, review:<n>, failure:<task>, compose
     tokens: int | None = Field(default=None, ge=0)  # the most that all calls for the purpose may cost under this term
     usd: float | None = Field(default=None, ge=0)
 

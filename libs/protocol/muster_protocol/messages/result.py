@@ -8,7 +8,7 @@ from muster_protocol import headers as h
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.messages.base import MOST, Output, Usage
 from muster_protocol.messages.entry import LogEntry
-from muster_protocol.plan import Frozen
+from muster_protocol.plan import Frozen, TaskSpec
 from muster_protocol.sender import Origin
 from muster_protocol.status_words import ResultStatus
 from muster_protocol.subjects import RequestId, TaskId
@@ -28,6 +28,8 @@ ErrorClass = Literal[
     "unknown_outcome",
 ]
 
+MAX_SPAWNED = 1_000  # tasks that one result may ask for
+
 
 class Failure(Frozen):
     """Why an attempt failed. `is_final` means that trying again cannot help."""
@@ -42,7 +44,16 @@ class Result(LogEntry):
     """What an attempt came to."""
 
     kind: ClassVar[str] = "result"
-    free_text: ClassVar[tuple[str, ...]] = ("output", "error.message", "error.stack", "tool_calls")
+    free_text: ClassVar[tuple[str, ...]] = (
+        "output",
+        "error.message",
+        "error.stack",
+        "tool_calls",
+        "tasks.description",
+        "tasks.expected_output",
+        "tasks.inputs",
+        "tasks.label",
+    )
 
     request_id: RequestId
     task_id: TaskId
@@ -57,6 +68,7 @@ class Result(LogEntry):
     usage: Usage = Usage()
     seconds: float = Field(default=0.0, ge=0, le=MOST)
     tool_calls: tuple[dict[str, Any], ...] = ()
+    tasks: tuple[TaskSpec, ...] = Field(default=(), max_length=MAX_SPAWNED)  # that it wants to be done, too
 
     @property
     def attempt_id(self) -> AttemptId:

@@ -69,7 +69,7 @@ def final_answer(state: RequestState, step: GiveAnswer, draft: Draft, around: Ci
 def _error_class_of_tasks(state: RequestState) -> str:
     """The class of the first failure that ended a task: why a request failed that nothing else ended."""
     for task in state.tasks.values():
-        error = task.refused or (task.result.error if task.result is not None else None)
+        error = task.result.error if task.result is not None else task.refused
         if error is not None:
             return error.error_class
     return "logic"

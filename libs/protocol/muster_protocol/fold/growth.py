@@ -29,7 +29,7 @@ from muster_protocol.fold.moves import Cause, begin, move, release_dependents, s
 from muster_protocol.fold.plans import connect, place
 from muster_protocol.fold.state import FINAL, Entry, RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Extended, Failure
-from muster_protocol.messages.growth import OVER, REVIEW, SPAWNED, kind_of
+from muster_protocol.messages.growth import FAILURE, OVER, REVIEW, SPAWNED, kind_of
 
 LOST = (TaskPhase.FAILED, TaskPhase.SKIPPED)
 STILL_WAITS = (TaskPhase.WAITING, TaskPhase.SKIPPED)  # one that began without it does not wait for more
@@ -66,6 +66,8 @@ def extend(state: RequestState, _: Entry, body: Extended) -> None:
     refused = body.refused or fault_of(state, body)
     task = cause_of(state, body.cause)
     del state.growing[body.cause]
+    if kind_of(body.cause) in (REVIEW, FAILURE):
+        state.grown += (body.model_copy(update={"refused": refused}),)
     if kind_of(body.cause) == REVIEW:
         state.rounds += 1
         state.is_reviewed = refused is not None or not body.add

@@ -71,9 +71,9 @@ async def _until_struck(muster: Muster, fault: str) -> None:
     elif fault == "term":
         assert await muster.ended("s1") == 0
     else:
-        await muster.until(lambda: _is_paused(muster.pid("s1")), "s1 is paused")
+        await muster.until(lambda: is_paused(muster.pid("s1")), "s1 is paused")
 
 
-def _is_paused(child: int) -> bool:
+def is_paused(child: int) -> bool:
     _, status = os.waitpid(child, os.WNOHANG | os.WUNTRACED)
     return os.WIFSTOPPED(status)

@@ -7,6 +7,7 @@ Retryable
 ├── Unfinished   the model went on calling tools
 └── ToolsFailed  rules had nothing to work with: every tool that they called failed
 Terminal
+├── MayNotSpawn  a role adds tasks although its team file does not say that it may
 ├── KeyRefused   the provider refuses the key, or there is none
 ├── Refused      the model declines
 └── OutOfBudget  what is left does not pay for another call
@@ -41,6 +42,10 @@ class Unfinished(Retryable):
 
 class ToolsFailed(Retryable):
     """Every tool that was called failed, and rules know nothing by themselves."""
+
+
+class MayNotSpawn(Terminal):
+    """A role adds tasks although its team file does not say that it may."""
 
 
 class KeyRefused(Terminal):

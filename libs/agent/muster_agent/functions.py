@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from muster_agent.spawning import Spawn
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
 from muster_protocol.messages import Output
@@ -23,14 +24,21 @@ def _ignore(*_: object) -> None:
     """Publish nothing."""
 
 
+def _add_nothing(description: str, **fields: Any) -> str:
+    """The id of a task that nobody adds: for a role that is called outside of a worker."""
+    return str(fields.get("id", description))
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a role gets beside its task: the outputs that it depends on, and functions that publish how it goes."""
+    """What a role gets beside its task: the outputs that it depends on, functions that publish how it goes, and
+    `spawn`, which adds a task."""
 
     outputs: Mapping[str, Output]
     progress: Callable[[str], None] = _ignore
     tool_used: Callable[[str, float, str | None, str | None], None] = _ignore  # tool, seconds, error, its class
     notes: Sequence[str] = ()  # what people said about the request; it grows while the task is done
+    spawn: Spawn = _add_nothing
 
 
 def load_function(path: str, folder: Path) -> Callable[..., Any]:

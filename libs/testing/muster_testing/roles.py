@@ -1,8 +1,9 @@
 """The scripted role: it does what its task's description says, and records every execution in `trace.jsonl`.
 
 A description is JSON: {"until": signal, "block_until": signal, "sleep": seconds, "die": true, "fail": text, "times": n,
-"final": bool, "output": any}. All are optional; they are obeyed in this order. `release()` gives the signal;
-`block_until` waits for it without `await`, so that the worker does nothing else meanwhile.
+"final": bool, "spawn": [tasks, with "orders" in place of a description], "output": any}. All are optional; they are
+obeyed in this order. `release()` gives the signal; `block_until` waits for it without `await`, so that the worker does
+nothing else meanwhile.
 """
 
 import asyncio
@@ -43,6 +44,9 @@ async def _obey(orders: dict[str, Any], task: Task, ctx: Context) -> Any:
         os._exit(137)
     if "fail" in orders and task.attempt <= orders.get("times", ALWAYS):
         raise (Terminal if orders.get("final") else Retryable)(orders["fail"])
+    for added in orders.get("spawn", ()):
+        fields = dict(added)
+        ctx.spawn(json.dumps(fields.pop("orders", {})), **fields)
     ctx.progress(f"{task.task_id} is nearly there")
     record("end", task)
     return orders.get("output", f"{task.task_id} of {task.request_id}")

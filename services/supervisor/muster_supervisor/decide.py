@@ -160,7 +160,9 @@ def status_of(state: RequestState) -> AnswerStatus:
     done = sum(task.phase is TaskPhase.DONE for task in state.tasks.values())
     if not done:
         return AnswerStatus.FAILED
-    return AnswerStatus.DONE if done + len(replaced(state)) == len(state.tasks) else AnswerStatus.PARTIAL
+    is_whole = done + len(replaced(state)) == len(state.tasks)
+    is_whole = is_whole and not any(task.not_added for task in state.tasks.values())
+    return AnswerStatus.DONE if is_whole else AnswerStatus.PARTIAL
 
 
 def timed_out(task_id: str, timeout_seconds: float) -> Failure:

@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from muster_agent.budget import Limit, Meter
 from muster_agent.functions import Context
 from muster_agent.models.choose import choose_model
 from muster_agent.models.port import Model
+from muster_agent.spawning import Spawning
 from muster_agent.team.schema import FunctionRole, ModelRole, Role, Team
 from muster_protocol.messages import Failure, Output, ResultStatus, Task
+from muster_protocol.plan import TaskSpec
 from muster_protocol.workers.role_card import RoleCard
 from muster_worker.outcome import Outcome, failed, failure, failure_of, not_json, unfit
 from muster_worker.runners.function import FunctionRunner
@@ -71,9 +74,11 @@ class Executor:
         timer = asyncio.timeout(task.timeout_seconds)
         error: Failure | None = None
         output: Output = None
+        spawning, added = Spawning(task, runner.name, is_allowed=runner.spawns), tuple[TaskSpec, ...]()
         try:
             async with timer:
-                output = await runner.run(task, ctx, meter)
+                output = await runner.run(task, replace(ctx, spawn=spawning), meter)
+            added = spawning.added()
             error = not_json(output) or unfit(output, task.expected_output)
         except asyncio.CancelledError:
             if _is_cancelled():
@@ -84,7 +89,7 @@ class Executor:
             late = f"no result within {task.timeout_seconds:g} s"
             error = failure("timeout", late) if is_late else failure_of(raised)
         if error is None:
-            return Outcome(ResultStatus.DONE, runner.name, output, None, meter.usage, tuple(meter.tool_calls))
+            return Outcome(ResultStatus.DONE, runner.name, output, None, meter.usage, tuple(meter.tool_calls), added)
         return Outcome(ResultStatus.FAILED, runner.name, None, error, meter.usage, tuple(meter.tool_calls))
 
     def _runner(self, role: Role) -> Runner:

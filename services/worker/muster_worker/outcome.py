@@ -13,6 +13,7 @@ from muster_agent.output_schema import output_mistakes
 from muster_bus.redact import KNOWN
 from muster_protocol.errors import MusterError, Terminal, error_class_of
 from muster_protocol.messages import Failure, Output, ResultStatus, Usage
+from muster_protocol.plan import TaskSpec
 from muster_protocol.status import is_own_code
 
 STACK_FRAMES = 4  # the innermost ones, which are the role's; the others are ours
@@ -33,6 +34,7 @@ class Outcome:
     error: Failure | None = None
     usage: Usage = NOTHING
     tool_calls: tuple[dict[str, Any], ...] = ()
+    tasks: tuple[TaskSpec, ...] = ()  # that it adds
 
 
 def failed(role: str, error: Failure) -> Outcome:
@@ -86,7 +88,7 @@ def too_large(outcome: Outcome, reason: str) -> Outcome:
     if outcome.status is ResultStatus.CANCELLED:  # a failure would count, and another goes on
         return replace(outcome, tool_calls=())
     error = failure("bad_output", reason, is_final=True)
-    return replace(outcome, status=ResultStatus.FAILED, output=None, error=error, tool_calls=())
+    return replace(outcome, status=ResultStatus.FAILED, output=None, error=error, tool_calls=(), tasks=())
 
 
 def _encodable(text: str) -> str:

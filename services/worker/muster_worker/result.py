@@ -56,6 +56,7 @@ class Results:
             usage=outcome.usage,
             seconds=round(seconds, 4),
             tool_calls=outcome.tool_calls,
+            tasks=outcome.tasks,
         )
 
 

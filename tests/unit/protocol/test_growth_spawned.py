@@ -124,7 +124,7 @@ def test_a_task_whose_spawn_comes_to_nothing_is_done_all_the_same(recorded: Exte
     assert statuses(state) == {"root": "done", "end": "ready"}
     assert state.tasks["root"].refused == recorded.refused
     row = state.outcomes()[0]
-    assert row.reason == (recorded.refused and "what it asked for was not added: no such role")
+    assert row.reason == (recorded.refused and "what it spawned was not added: no such role")
 
 
 def test_only_the_result_that_counts_spawns():

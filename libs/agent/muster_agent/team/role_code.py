@@ -7,7 +7,7 @@ from typing import Any
 from muster_agent.functions import load_function, load_handler
 from muster_agent.team.mistakes import Mistake, Place, roles_in, texts_in
 from muster_agent.team.rules import Rule, is_folder
-from muster_agent.team.schema import is_import_path
+from muster_agent.team.schema import ADD_TASK, is_import_path
 from muster_agent.tools.tables import read_tables
 from muster_agent.tools.tool import tool_of
 from muster_protocol.errors import Invalid
@@ -20,7 +20,7 @@ def role_code(only: Collection[str] | None = None) -> Rule:
         chosen = [(number, role) for number, role in roles_in(raw) if only is None or role.get("name") in only]
         for number, role in chosen:
             yield from _handler(("roles", number, "run"), role.get("run"), folder)
-            yield from _tools(("roles", number, "tools"), role.get("tools"), folder)
+            yield from _tools(("roles", number, "tools"), role, folder)
         if any("query_database" in dict(texts_in(role.get("tools"))).values() for _, role in chosen):
             yield from _tables(raw.get("tables"), folder)
 
@@ -35,9 +35,9 @@ def _handler(place: Place, path: object, folder: Path) -> Iterator[Mistake]:
             yield Mistake(place, str(error))
 
 
-def _tools(place: Place, tools: object, folder: Path) -> Iterator[Mistake]:
+def _tools(place: Place, role: Mapping[Any, Any], folder: Path) -> Iterator[Mistake]:
     first: dict[str, int] = {}
-    for number, tool in texts_in(tools):
+    for number, tool in texts_in(role.get("tools")):
         name = tool
         if is_import_path(tool):
             try:
@@ -45,6 +45,8 @@ def _tools(place: Place, tools: object, folder: Path) -> Iterator[Mistake]:
             except Invalid as error:
                 yield Mistake((*place, number), str(error))
                 continue
+        if name == ADD_TASK and role.get("spawns"):
+            yield Mistake((*place, number), f"{name!r} is the tool that comes with spawns: true; rename this one")
         if name in first:
             reason = f"a second tool named {name!r}: the first is tools.{first[name]}; leave one out"
             yield Mistake((*place, number), reason)

@@ -28,6 +28,7 @@ from muster_protocol.subjects import Tag, TeamName
 from muster_protocol.workers.role_card import RoleCard, line
 
 BUILT_IN_TOOLS = ("calculate", "query_database", "search_corpus", "format_document")
+ADD_TASK = "add_task"  # the tool of roles that may add tasks: no list of tools names it
 _IMPORT_PATH = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 
 
@@ -37,6 +38,8 @@ def is_import_path(text: str) -> bool:
 
 
 def _check_tool_name(tool: str) -> str:
+    if tool == ADD_TASK:
+        raise ValueError(f"{ADD_TASK} comes with spawns: true; write that under the role instead")
     if tool not in BUILT_IN_TOOLS and not is_import_path(tool):
         raise ValueError(f"unknown tool {tool!r}{nearest(tool, BUILT_IN_TOOLS)}, or module:function")
     return tool
@@ -72,6 +75,7 @@ class Limits(Strict):
     task_timeout_seconds: float = Field(default=300, gt=0)
     max_attempts: int = Field(default=3, ge=1, le=10)
     tasks: int = Field(default=2_000, ge=1)  # of a request whose plan grows
+    depth: int = Field(default=3, ge=0)  # of tasks that add tasks that add tasks
     rounds: int = Field(default=1, ge=0, le=10)  # of looks at the results, where the plan was made for the request
     replacements: int = Field(default=1, ge=0, le=10)  # of failures for which other ways are looked for, there
     person_seconds: float = Field(default=PERSON_SECONDS, gt=0)  # for people, beside the deadline
@@ -100,6 +104,7 @@ class RoleSpec(Strict):
     slots: int = Field(default=4, ge=1)
     timeout_seconds: float | None = Field(default=None, gt=0)
     retry: RetrySpec = RetrySpec()
+    spawns: bool = False  # it may add tasks while it does its own
 
     @model_validator(mode="after")
     def _add_name_to_tags(self) -> Self:
@@ -179,6 +184,11 @@ class Team(Strict):
         said = roles[0].retry.over(self.retry) if roles else self.retry
         has_function = any(isinstance(role, FunctionRole) for role in roles)
         return Retry.model_validate({**said.model_dump(), **({"refine": False} if has_function else {})})
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether a plan may get tasks for any of the roles, and not only more of those that it has."""
+        return any(role.spawns for role in self.roles)
 
     def role(self, name: str) -> Role:
         for role in self.roles:

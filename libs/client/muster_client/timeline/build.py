@@ -104,7 +104,8 @@ def _request_steps(notes: LogNotes, begin: float) -> Iterator[Step]:
 
 def _take_over(before: Take, take: Take) -> Step:
     details = {"from": take.before or before.body.instance, "delivery": take.body.delivery}
-    return Step(What.TAKE_OVER, take.time, take.time, worker=take.body.instance, details=details)
+    at, worker = take.time, take.body.instance
+    return Step(What.TAKE_OVER, at, at, worker=worker, tokens=take.tokens, usd=take.usd, details=details)
 
 
 def _hand_backs(notes: LogNotes) -> Iterator[Step]:

@@ -41,6 +41,8 @@ class Take(NamedTuple):
     time: float
     body: Taken
     before: str | None  # whose it was
+    tokens: int = 0  # that the owner before it may have spent on calls of which nothing came into the log
+    usd: float = 0.0
 
 
 class Before(NamedTuple):
@@ -124,7 +126,7 @@ class LogNotes:
         body = entry.body
         match body:
             case Taken():
-                self._taken(entry, body, before.owner)
+                self._taken(entry, body, before)
             case PlanRecorded():
                 self._planned(entry.time, body)
             case Reserved():
@@ -144,12 +146,14 @@ class LogNotes:
             case _:
                 assert_never(body)
 
-    def _taken(self, entry: Entry, body: Taken, owner: str | None) -> None:
+    def _taken(self, entry: Entry, body: Taken, before: Before) -> None:
         if body.handed_back:
-            if owner is not None and self.state.owner is None:
+            if before.owner is not None and self.state.owner is None:
                 self.hand_backs.append((entry.time, body))
         elif self.state.term == entry.sequence:
-            self.takes.append(Take(entry.time, body, owner))
+            usage = self.state.usage
+            tokens, usd = usage.tokens - before.usage.tokens, usage.usd - before.usage.usd
+            self.takes.append(Take(entry.time, body, before.owner, tokens, usd))
 
     def _of_people(self, time: float, body: Question | Decision, before: Before) -> None:
         if isinstance(body, Question):

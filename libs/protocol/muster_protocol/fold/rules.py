@@ -88,7 +88,7 @@ def apply(state: RequestState, entry: Entry) -> None:
 
 
 def _reserved(state: RequestState, entry: Entry, body: Reserved) -> None:
-    if body.purpose:
+    if body.purpose and state.term:  # before it is taken nobody has calls to make
         set_aside(state, body)
     for reservation in body.attempts:
         task = state.tasks.get(reservation.task_id)

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, Self, TypedDict
+from typing import NamedTuple, Self
 
 from pydantic import TypeAdapter
 
@@ -21,11 +21,12 @@ from muster_protocol.messages import (
     TaskOutcome,
     Usage,
 )
+from muster_protocol.messages.answer import OutcomeFields
 from muster_protocol.plan import Plan, TaskSpec
 from muster_protocol.status_words import TaskStatus
 
 MAX_SUPERSEDED = 8  # results of one task that are remembered although they do not count
-NOT_ADDED = "what it asked for was not added: {}"  # of a task that is done all the same
+NOT_ADDED = "what it spawned was not added: {}"  # of a task that is done all the same
 EXPIRY_GRACE_SECONDS = 1.0  # the worker's own report of a timeout comes first, if it can
 
 
@@ -56,18 +57,6 @@ _AT_THE_END = {  # what becomes of a task when the request is answered before th
     TaskPhase.READY: (TaskStatus.SKIPPED, "the request ended before it was started"),
     TaskPhase.GROWING: (TaskStatus.SKIPPED, "the request ended before it was started"),
 }
-
-
-class OutcomeFields(TypedDict):
-    """The fields of a `TaskOutcome`, not validated yet."""
-
-    id: str
-    label: str
-    role: str
-    status: TaskStatus
-    seconds: float
-    attempts: int
-    reason: str | None
 
 
 class Entry(NamedTuple):
@@ -159,6 +148,13 @@ class TaskState:
         return self.phase is TaskPhase.DONE and not self.is_spawning
 
     @property
+    def not_added(self) -> str | None:
+        """Why what it spawned is missing, although it is done itself."""
+        if self.phase is not TaskPhase.DONE or not (self.refused or self.is_spawning):
+            return None
+        return NOT_ADDED.format(self.refused.message if self.refused else "the request ended before")
+
+    @property
     def result(self) -> Result | None:
         """What it came to, or its newest attempt did."""
         return self.success or (self.attempts[-1].result if self.attempts else None)
@@ -206,7 +202,8 @@ class TaskState:
             "status": status,
             "seconds": self.seconds,
             "attempts": len(self.attempts),
-            "reason": self.reason or (NOT_ADDED.format(self.refused.message) if self.refused else reason),
+            "reason": self.reason or self.not_added or reason,
+            "grown_by": self.grown_by,
         }
 
 

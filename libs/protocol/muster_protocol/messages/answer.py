@@ -1,6 +1,6 @@
 """On `results.<request_id>`: what the request came to."""
 
-from typing import ClassVar
+from typing import ClassVar, TypedDict
 
 from muster_protocol import headers as h
 from muster_protocol.messages.base import Output, Usage
@@ -20,6 +20,20 @@ class TaskOutcome(Frozen):
     seconds: float
     attempts: int
     reason: str | None = None
+    grown_by: str = ""  # the cause by which the plan grew by it; empty: the plan began with it
+
+
+class OutcomeFields(TypedDict):
+    """The fields of a `TaskOutcome`, not validated yet."""
+
+    id: str
+    label: str
+    role: str
+    status: TaskStatus
+    seconds: float
+    attempts: int
+    reason: str | None
+    grown_by: str
 
 
 class Selected(Frozen):

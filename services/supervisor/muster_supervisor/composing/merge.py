@@ -114,12 +114,14 @@ def _is_one_answer(state: RequestState, found: Mapping[str, TaskState]) -> bool:
 
 
 def gaps(state: RequestState) -> tuple[str, ...]:
-    """The tasks that are not done, each with its reason; those whose place others took are none."""
+    """The tasks that are not done, each with its reason, unless others took its place; and what was spawned in vain."""
     made_good = replaced(state)
     return tuple(
-        f"{task.spec.name} {_word(task)}" + (f": {task.reason}" if task.reason else "")
+        f"{task.spec.name} is done, but {task.not_added}"
+        if task.not_added
+        else f"{task.spec.name} {_word(task)}" + (f": {task.reason}" if task.reason else "")
         for name, task in state.tasks.items()
-        if task.phase is not TaskPhase.DONE and name not in made_good
+        if task.not_added or (task.phase is not TaskPhase.DONE and name not in made_good)
     )
 
 

@@ -19,6 +19,8 @@ RETRY_SECONDS = 1.0  # before a growth is stored again that the object store did
 
 async def grow(owner: Owner, step: Grow) -> None:
     """Find out what a cause comes to and record it."""
+    if step.cause not in owner.state.growing:
+        return  # a late success came while another cause was recorded
     with grow_span(owner, step.cause) as span:
         extended = grown(owner.state, step.cause, owner.resources.team)
         if not await record_growth(owner, span, extended):

@@ -63,6 +63,7 @@ def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
     """The plan as it stands in the log, with what holds for the request."""
     team, plan, limits = owner.resources.team, planned.plan, owner.resources.team.limits
     approve = team.supervisor.approve if request.approve is None else request.approve
+    tags = team.tags if approve or team.may_grow else _tags(plan)
     return PlanRecorded(
         plan=plan,
         text=request.text or plan.goal,
@@ -71,8 +72,8 @@ def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
         deadline=owner.deadline,
         in_flight=min(request.in_flight or team.limits.in_flight, team.limits.in_flight),
         max_attempts=limits.max_attempts,
-        retry=_retries(team.tags if approve else _tags(plan), team),
-        other_models=_other_models(plan, team),
+        retry=_retries(tags, team),
+        other_models=_other_models(tags, team),
         timeout_seconds=limits.task_timeout_seconds,
         budget=request.budget,
         growth=growth_limits(request, team),
@@ -106,6 +107,7 @@ def growth_limits(request: Request, team: Team) -> GrowthLimits:
     is_open = request.text is not None and request.num_tasks is None
     return GrowthLimits(
         tasks=min(limits.tasks, request.budget.tasks or limits.tasks),
+        depth=limits.depth,
         rounds=limits.rounds if is_open else 0,
         replacements=limits.replacements if is_open else 0,
     )
@@ -126,7 +128,7 @@ def _tags(plan: Plan) -> list[str | None]:
 
 
 def _retries(tags: Iterable[str | None], team: Team) -> dict[str, Retry]:
-    """What the team says about the retries of each tag, where it says something; an edited plan may have any."""
+    """What the team says about the retries of each tag, where it says something; a plan that changes may have any."""
     said = {tag: team.retry_of(tag) for tag in dict.fromkeys(tags) if tag is not None}  # in the order of the plan
     return {tag: retry for tag, retry in said.items() if retry != TABLE}
 
@@ -139,11 +141,10 @@ def _person_seconds(owner: Owner, request: Request) -> float:
     return max(0.0, min(limits.person_seconds, owner.resources.longest_deadline - seconds)) if is_paused else 0.0
 
 
-def _other_models(plan: Plan, team: Team) -> dict[str, str]:
-    """The second model of each tag of the plan, where the role that has it lists one."""
+def _other_models(tags: Iterable[str | None], team: Team) -> dict[str, str]:
+    """The second model of each tag, where the role that has it lists one."""
     models = {role.name: role.other_model for role in team.roles if isinstance(role, ModelRole) and role.other_model}
-    tags = {tag for task in plan.tasks for tag in (task.tag, *task.roles)} if models else set[str | None]()
-    having = {tag: team.roles_matching((tag,)) for tag in sorted(filter(None, tags))}
+    having = {tag: team.roles_matching((tag,)) for tag in sorted(set(filter(None, tags)))} if models else {}
     return {tag: models[roles[0].name] for tag, roles in having.items() if roles and roles[0].name in models}
 
 

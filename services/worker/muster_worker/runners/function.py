@@ -15,7 +15,7 @@ class FunctionRunner:
     """A role whose work is one function `handler(task, ctx)`."""
 
     def __init__(self, role: FunctionRole, team: Team) -> None:
-        self.name = role.name
+        self.name, self.spawns = role.name, role.spawns
         self.notice = ""  # a function uses no model
         self.card = card_of(role)
         self._handler = load_handler(role.run, team.folder)

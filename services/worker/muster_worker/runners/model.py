@@ -9,7 +9,8 @@ from muster_agent.errors import BadOutput
 from muster_agent.functions import Context
 from muster_agent.loop import Bounds, work
 from muster_agent.models.port import Model, WorkBrief
-from muster_agent.team.schema import ModelRole, Team, card_of
+from muster_agent.team.schema import ADD_TASK, ModelRole, Team, card_of
+from muster_agent.tools.add_task import add_task_tool
 from muster_agent.tools.load import tools_for
 from muster_agent.tools.shown import card_with
 from muster_agent.tools.tool import Tool
@@ -21,8 +22,8 @@ class ModelRunner:
     """A role whose work is done by a model with tools."""
 
     def __init__(self, role: ModelRole, team: Team, models: Callable[[str], Model]) -> None:
-        self.name = role.name
-        self._role = role
+        self.name, self.spawns = role.name, role.spawns
+        self._role, self._team = role, team
         self._models = models
         self._guidelines = team.supervisor.guidelines
         self._tools: dict[str, Tool] = tools_for(role, team)
@@ -41,7 +42,8 @@ class ModelRunner:
         )
         model = self._models(task.model or self._role.model)
         bounds = Bounds(self._role.max_tokens, self._role.max_turns, task.timeout_seconds)
-        text = await work(model, brief, self._tools, meter, ctx.tool_used, bounds)
+        tools = {**self._tools, ADD_TASK: add_task_tool(ctx.spawn, self._team)} if self.spawns else self._tools
+        text = await work(model, brief, tools, meter, ctx.tool_used, bounds)
         return output_of(text, task.expected_output)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster_protocol.fold import Entry, RequestState, fold
-from muster_protocol.grown import replaced
+from muster_protocol.fold.growth import replaced
 from muster_protocol.messages import PlanRecorded
 from muster_protocol.plan import Aggregation
 from muster_protocol.status_words import TaskStatus

@@ -15,7 +15,7 @@ from muster_agent.models.scripted import Scripted
 from muster_agent.team.schema import FunctionRole, Team
 from muster_protocol.fold import RequestState, fault_of, pending_growth
 from muster_protocol.fold.budget import UNLIMITED, Left
-from muster_protocol.grown import growth_notes
+from muster_protocol.fold.growth import growth_notes
 from muster_protocol.messages import Extended, PlanRecorded, Result
 from muster_protocol.messages.growth import GrowthLimits
 from muster_protocol.plan import TaskSpec

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from muster_protocol.fold import RequestState
-from muster_protocol.grown import growth_notes, replaced
+from muster_protocol.fold.growth import growth_notes, replaced
 from muster_protocol.messages import Answer, AnswerStatus, Usage
 from muster_protocol.status_words import TaskStatus
 from muster_supervisor.composing.merge import Draft, gaps

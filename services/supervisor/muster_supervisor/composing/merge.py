@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from muster_agent.models.port import as_text
 from muster_protocol.fold import RequestState, TaskPhase, TaskState
-from muster_protocol.grown import replaced
+from muster_protocol.fold.growth import replaced
 from muster_protocol.messages import Output, Selected, Usage
 from muster_protocol.messages.growth import REVIEW, kind_of
 from muster_supervisor.checking.findings import NOTHING_FOUND, Findings

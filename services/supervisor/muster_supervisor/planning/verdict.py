@@ -111,9 +111,7 @@ def _faults_of(spec: TaskSpec, new: Sequence[TaskSpec], state: RequestState) -> 
             found.append(f"tasks.{spec.id}.dependencies: no task has the id {name!r}{help_}")
         elif state.tasks[name].phase in _LOST:
             phase = state.tasks[name].phase.value
-            found.append(
-                f"tasks.{spec.id}.dependencies: {name} is {phase} and gives nothing; this would never begin"
-            )
+            found.append(f"tasks.{spec.id}.dependencies: {name} is {phase} and gives nothing; this would never begin")
     if same := _same(spec, state):
         found.append(f"tasks.{spec.id}.description: {same}")
     return found

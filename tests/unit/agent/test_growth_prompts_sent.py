@@ -108,7 +108,7 @@ async def test_the_prompt_by_which_a_failed_task_is_replaced():
     log.run(gave(OUTAGES, OPEN))
     denied = failure("prices", message="query_database: no such table: prices", is_final=True)
     log.run(denied.model_copy(update={"role": "analyst"}))
-    tasks = [
+    tasks: list[dict[str, Any]] = [
         {
             "id": "prices-in-documents",
             "description": "Find the price of one vCPU hour at AWS, Azure and Google Cloud in the documents.",

@@ -20,7 +20,7 @@ from muster_protocol.messages import Extended, PlanRecorded, Result
 from muster_protocol.messages.growth import GrowthLimits
 from muster_protocol.plan import TaskSpec
 from muster_supervisor.decide import status_of
-from muster_supervisor.planning.asking import verdict_of
+from muster_supervisor.planning.asking import Read, verdict_of
 from muster_supervisor.planning.briefing import NOTHING_SEEN
 from muster_supervisor.planning.standing import MAX_SHOWN, replace_brief, review_brief, skipped_for
 from muster_supervisor.planning.verdict import read_verdict
@@ -215,5 +215,5 @@ def _grow_by_rules(log: LogBuilder) -> bool:
     return bool(causes)
 
 
-def _reader(state: RequestState, cause: str) -> Any:
+def _reader(state: RequestState, cause: str) -> Read:
     return lambda text: read_verdict(text, state, cause, TEAM)

@@ -44,6 +44,8 @@ PURE = [
     "muster_supervisor.planning.lint",
     "muster_supervisor.planning.repeated",
     "muster_supervisor.planning.vague",
+    "muster_supervisor.planning.standing",
+    "muster_supervisor.planning.verdict",
     "muster_supervisor.poison",
     "muster_supervisor.planning.routing",
     "muster_supervisor.choosing.choose",

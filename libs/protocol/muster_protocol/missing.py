@@ -2,7 +2,8 @@
 
 from muster_protocol.fold.state import RequestState, TaskPhase
 from muster_protocol.sender import shown_name
-from muster_protocol.status import Seen, few, unserved_tag
+from muster_protocol.status import Seen, few
+from muster_protocol.workers.unserved import unserved_tag
 
 _NOT_DONE = (TaskPhase.READY, TaskPhase.RESERVED, TaskPhase.DELAYED, TaskPhase.AWAITING_RETRY)
 

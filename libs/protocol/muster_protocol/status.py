@@ -13,10 +13,12 @@ from muster_protocol.fold.growth import is_complete
 from muster_protocol.fold.people import why_cancelled
 from muster_protocol.fold.state import FINAL, RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Answer, AnswerStatus, Failure
+from muster_protocol.messages.growth import origin_text
 from muster_protocol.questions import is_asking, question_of, waits_for_reply
 from muster_protocol.sender import shown_name
 from muster_protocol.status_words import RequestStatus, TaskStatus, open_status
 from muster_protocol.workers.signs import Signs
+from muster_protocol.workers.unserved import unserved_tag
 
 NAMES = 3  # tasks that are named before the rest is counted
 MAX_REASON = 200  # characters of a reason: it is read on one line
@@ -85,7 +87,15 @@ def explain(state: RequestState, seen: Seen) -> Standing:
 
 
 def explain_task(state: RequestState, task: TaskState, seen: Seen) -> TaskStanding:
-    """Where a task stands; of an answered request, what its row in the answer says."""
+    """Where a task stands, and where it comes from if the plan grew by it."""
+    standing = _standing(state, task, seen)
+    if not task.grown_by:
+        return standing
+    return TaskStanding(standing.status, f"{standing.reason}; {origin_text(task.grown_by)}")
+
+
+def _standing(state: RequestState, task: TaskState, seen: Seen) -> TaskStanding:
+    """Of an answered request, what its row in the answer says."""
     if state.answer is not None:
         outcome = task.outcome()
         return TaskStanding(outcome["status"], outcome["reason"] or work_text(task))
@@ -98,7 +108,8 @@ def explain_task(state: RequestState, task: TaskState, seen: Seen) -> TaskStandi
 
 def _task_reason(state: RequestState, task: TaskState, seen: Seen) -> str:
     if task.phase is TaskPhase.WAITING:
-        missing = [name for name in task.spec.dependencies if state.tasks[name].phase not in FINAL]
+        needed = [state.tasks[name] for name in task.spec.dependencies]
+        missing = [each.spec.id for each in needed if each.phase not in FINAL or each.is_spawning]
         if state.is_held and not missing:
             return "for the approval of the plan"
         return f"for {few(missing)}"
@@ -136,21 +147,6 @@ def place_of(stack: str | None) -> str:
 def is_own_code(path: str) -> bool:
     """Whether a file belongs to the team: neither to a library nor to Muster."""
     return not any(library in path for library in _LIBRARIES) and _OURS.search(path) is None
-
-
-def unserved_tag(task: TaskState, live_tags: Collection[str]) -> str | None:
-    """The tag of a task that nobody serves, if there is one."""
-    spec = task.spec
-    if spec.worker is not None or (task.phase is TaskPhase.RESERVED and task.queue):
-        return None if task.queue in live_tags else task.queue
-    if spec.roles:
-        return None if set(spec.roles) & set(live_tags) else " or ".join(spec.roles)
-    for tag in (spec.tag, *spec.match_all):
-        if tag is not None and tag not in live_tags:
-            return tag
-    if spec.match_some and not set(spec.match_some) & set(live_tags):
-        return " or ".join(spec.match_some)
-    return None
 
 
 def _open_status(state: RequestState) -> RequestStatus:
@@ -279,6 +275,8 @@ def _progress(state: RequestState, seen: Seen) -> str:
         if task.phase in (TaskPhase.DELAYED, TaskPhase.AWAITING_RETRY):
             wait = max(0.0, task.not_before - seen.now)
             return f"{so_far}, {task_id} is tried again in {wait:.1f} s after: {_short(task.reason or '')}"
+    if state.growing:
+        return f"{so_far}, the plan may grow: {few(list(state.growing))}"
     return f"{so_far}, {_owner(state)} decides what is next"
 
 

@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 
 from muster_agent.models.scripted import Scripted
+from muster_agent.team.schema import FunctionRole, Team
 from muster_protocol.errors import Invalid
-from muster_protocol.messages import Request
+from muster_protocol.messages import Extended, Request
+from muster_protocol.plan import TaskSpec
 from muster_supervisor.planning.growing import grown
 from muster_supervisor.planning.planner import make_plan
+from tests.unit.protocol.log_builder import planned, result, task
 from tests.unit.protocol.test_growth import gave, growing, over
 from tests.unit.supervisor.fake_broker import TEAM
 
@@ -65,3 +68,53 @@ def test_an_item_for_nobody_is_refused_before_it_is_recorded():
 
     assert found.refused is not None
     assert "nobody has the tag 'nobody'" in found.refused.message
+
+
+def spawned(role: str, *tasks: TaskSpec, spawns: bool = True) -> Extended:
+    """What a team makes of these, which a task of that role asks for."""
+    team = Team(
+        team="default",
+        roles=(
+            FunctionRole(name="work", run="roles:work", spawns=spawns),
+            FunctionRole(name="other", tags=("aside",), run="roles:other"),
+            FunctionRole(name="third", tags=("aside",), run="roles:third"),
+        ),
+    )
+    log = planned(task("root"), task("end", "root"))
+    log.run(result("root").model_copy(update={"role": role, "tasks": tasks}))
+    return grown(log.state, "spawned:root", team)
+
+
+def test_what_is_spawned_is_routed_and_what_the_request_has_already_is_left_out():
+    found = spawned(
+        "work",
+        task("end"),
+        TaskSpec(id="x", description="x", tag="aside"),
+        TaskSpec(id="y", description="y", broadcast=True, match_some=("aside",), dependencies=("root",)),
+        TaskSpec(id="z", description="z {item}", tag="work", over="x"),
+    )
+
+    assert found.refused is None
+    assert [(spec.id, spec.tag, spec.roles, spec.dependencies) for spec in found.add] == [
+        ("x", "aside", ("other", "third"), ()),
+        ("y-other", "other", (), ("root",)),
+        ("y-third", "third", (), ("root",)),
+        ("z", "work", (), ("x",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("role", "spec", "spawns", "reason"),
+    [
+        ("work", task("x"), False, "the role 'work' may not add tasks; write spawns: true under it"),
+        ("gone", task("x"), True, "the role 'gone' may not add tasks"),
+        ("work", task("x").model_copy(update={"tag": "nobody"}), True, "tasks.x.tag: nobody has the tag 'nobody'"),
+        ("work", task("x", "nothing"), True, "no task has the id 'nothing'"),
+        ("work", task("x", "end"), True, "tasks would wait for each other"),
+        ("work", task("x").model_copy(update={"over": "root", "description": "no"}), True, "{item} stands nowhere"),
+    ],
+)
+def test_what_is_spawned_is_checked_like_a_plan(role: str, spec: TaskSpec, spawns: bool, reason: str):
+    found = spawned(role, spec, spawns=spawns)
+
+    assert reason in (found.refused.message if found.refused else "")

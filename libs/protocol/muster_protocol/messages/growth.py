@@ -23,6 +23,14 @@ def kind_of(cause: str) -> str:
     return cause.partition(":")[0]
 
 
+def origin_text(cause: str) -> str:
+    """Where a task comes from by which the plan grew, in words for people."""
+    kind, _, of = cause.partition(":")
+    return {OVER: "an item of {}", SPAWNED: "added by {}", REVIEW: "added by review {}"}.get(
+        kind, "in place of what {} was needed for"
+    ).format(of)
+
+
 class GrowthLimits(Frozen):
     """How far a plan may grow. Where nothing is said, no supervisor looks at it again."""
 

@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import growth, leases, report, rest, speed
+from bench import growth, leases, report, rest, speed, takeover
 from bench.floor import Floor
 from bench.muster import Muster
 from bench.row import Row
@@ -16,7 +16,7 @@ from bench.sink import Sink
 from muster_bus.broker.embedded import Server
 from muster_testing.broker import running_broker
 
-GROUPS = ("help", "demo", "memory", "fanout", "traced", "latency", "size", "open", "leases")
+GROUPS = ("help", "demo", "memory", "fanout", "traced", "latency", "size", "open", "leases", "takeover")
 SAMPLED = 0.01  # one trace of a hundred, in every row but that in which all are exported
 WARM_UP_TASKS = 500
 QUICK = 0.2
@@ -94,6 +94,8 @@ async def _measure_services(muster: Muster, floor: Floor, only: tuple[str, ...],
         rows += _print_rows(await growth.size(muster, share))
     if "open" in only:
         rows += _print_rows(await growth.open_requests(muster, share))
+    if "takeover" in only:  # last: its supervisor is killed
+        rows += _print_rows(await takeover.takeover(muster))
     return rows
 
 

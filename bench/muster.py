@@ -46,10 +46,20 @@ class Muster:
         return muster
 
     async def start_holder(self, slots: int) -> None:
-        """One more worker, for tasks that never end by themselves."""
+        """One more worker, for tasks that never end by themselves; one that is there already goes on."""
+        if "holder" in self._processes:
+            return
         words = ("worker", "--team-file", str(TEAM), "--role", "wait", "--slots", str(slots))
         self._processes.start("holder", *words, env={"MUSTER_LOG": "quiet"})
         await self._processes.ready("holder")
+
+    async def start_peer(self) -> None:
+        """One more supervisor."""
+        self._processes.start("peer", "supervisor", "--team-file", str(TEAM), env={"MUSTER_LOG": "quiet"})
+        await self._processes.ready("peer")
+
+    def kill(self, name: str) -> None:
+        self._processes.kill(name)
 
     async def run(self, count: int) -> float:
         """One request of so many no-op tasks; returns the seconds from submit to answer."""
@@ -62,10 +72,12 @@ class Muster:
             raise RuntimeError(f"{request_id} ended as {answer.status}: {answer.text[:300]}")
         return took
 
-    async def open_requests(self, count: int) -> list[str]:
-        """Requests that stay open, each waiting for a task that a worker holds."""
-        plan = plan_of(1, "wait")
-        request_ids = [await self.client.submit(plan=plan) for _ in range(count)]
+    async def open_requests(self, count: int, every: float = 0.0) -> list[str]:
+        """Requests that stay open, each waiting for a task that a worker holds; one every so many seconds."""
+        plan, request_ids = plan_of(1, "wait"), list[str]()
+        for _ in range(count):
+            request_ids.append(await self.client.submit(plan=plan))
+            await asyncio.sleep(every)
         async with asyncio.timeout(LIMIT_SECONDS):
             while True:
                 held = await backlog(self.client.bus, task_queue(["wait"]))

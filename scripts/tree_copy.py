@@ -18,6 +18,8 @@ from pathlib import Path
 from scripts.guarded_lines import ROOT
 
 END_SECONDS = 10.0  # for a run that was interrupted to stop its brokers and services
+# A changed file may import what is also a plugin of pytest: anyio is one.
+ALREADY_IMPORTED = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
 PASSED, FAILED, NOTHING_COLLECTED, NOT_IMPORTED = 0, 1, 5, 99
 HUNG = "the run did not end within"
 
@@ -94,6 +96,7 @@ class TreeCopy:
         """Run the tests, after a check that these files are imported from this copy."""
         origins = ",".join(sorted({f"{module_of(file)}={self._tree / file}" for file in files}))
         options = ["-x", "-p", "no:cacheprovider", f"--timeout={limits.test}", f"--basetemp={self._tests}"]
+        options += ["-W", ALREADY_IMPORTED]
         command = [sys.executable, "-c", RUNNER, origins, *options, *tests]
         began = time.monotonic()
         code, output = self._execute(command, limits.whole)

@@ -107,6 +107,7 @@ async def test_a_lease_that_the_broker_does_not_confirm_is_lost_and_sends_nothin
     await other.flush()
 
     pause(broker)
+    paused_at = time.monotonic()
     await lose(lost.lease)
     resume(broker)
     held = await next_in_line.next()
@@ -119,6 +120,7 @@ async def test_a_lease_that_the_broker_does_not_confirm_is_lost_and_sends_nothin
     await bus.flush()
     await other.flush()
 
+    assert lost.lease.confirmed_at <= paused_at < lost.lease.sent_at
     assert sent_before <= 2 * TRIES_PER_LEASE
     assert len(recorder.acks_of(lost)) == sent_before
     assert held.number >= 2

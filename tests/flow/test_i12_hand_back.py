@@ -5,9 +5,10 @@ import signal
 
 from muster_agent.team.file import load_team
 from muster_bus.broker.queues import request_queue, task_queue
+from muster_bus.log import read_log
 from muster_bus.process.service import stop_within
 from muster_bus.read_stream import read_subject
-from muster_protocol.messages import AnswerStatus, ResultStatus
+from muster_protocol.messages import AnswerStatus, ResultStatus, Taken
 from muster_supervisor.taking.notes import note_returned
 from muster_worker.events import Events
 from tests.flow.in_process import connected, next_deliveries, put_task, task_of
@@ -134,7 +135,7 @@ async def test_a_request_that_waits_to_be_refused_is_handed_back_by_a_stopped_su
 
 
 @guards("services/supervisor/muster_supervisor/taking/notes.py", "await bus.store(taken_note(", rule="I12")
-async def test_a_request_that_was_only_handed_back_unseen_is_no_poison(patient_muster: Muster) -> None:
+async def test_a_request_that_was_only_handed_back_unseen_is_no_suspect(patient_muster: Muster) -> None:
     muster = patient_muster
     request = await muster.submit([{"id": "a"}])
     team = load_team(muster.folder / "team.yaml")
@@ -148,6 +149,8 @@ async def test_a_request_that_was_only_handed_back_unseen_is_no_poison(patient_m
     await muster.start("worker", "w1")
 
     assert (await muster.answer(request)).status is AnswerStatus.DONE
+    log = await read_log(muster.bus, request)
+    assert not any(entry.body.alone for entry in log if isinstance(entry.body, Taken))
 
 
 @guards("services/worker/muster_worker/events.py", "await self.handed_back(delivery, attempt)", rule="I12")

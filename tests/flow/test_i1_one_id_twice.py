@@ -15,6 +15,7 @@ from muster_protocol import subjects
 from muster_protocol.headers import request_hash
 from muster_protocol.messages import Answer, AnswerStatus, Taken
 from muster_protocol.sender import Origin, Sender
+from muster_supervisor.poison import MAX_INNOCENT_TAKES, MAX_LONE_TAKES
 from muster_supervisor.taking.disposition import MAX_KEPT, OVERDUE_SECONDS
 from muster_supervisor.taking.signs import SIGN_SECONDS
 from muster_testing.waiting import until_asked
@@ -221,16 +222,18 @@ async def test_the_deadline_runs_from_the_first_copy_also_if_the_second_was_take
     "if signs is Signs.NONE:",
     rule="I1",
     replace="if True:",
+    case="8",
     seconds=60,
 )
+@pytest.mark.parametrize("kills", [2, pytest.param(MAX_INNOCENT_TAKES + MAX_LONE_TAKES + 2, marks=pytest.mark.sweep)])
 async def test_supervisors_killed_in_a_loop_while_a_long_task_runs_do_not_make_its_request_poison(
-    muster: Muster,
+    muster: Muster, kills: int
 ) -> None:
     await muster.start("worker", "w1")
     await muster.start("supervisor", "s0")
     request = await muster.submit([{"id": "a", "orders": {"until": "go"}}])
     await muster.until(lambda: muster.executions(request)["a"] == 1, "the task runs")
-    for number in range(1, 7):
+    for number in range(1, kills + 1):
         muster.kill(f"s{number - 1}")
         await muster.start("supervisor", f"s{number}")
         await muster.until_log(request, lambda state, number=number: state.owner == f"s{number}")

@@ -11,6 +11,7 @@ import pytest
 from muster_protocol.messages import AnswerStatus, Reserved
 from muster_testing.crash import KILLED
 from muster_testing.messages_server import CannedReply, MessagesServer, message, running_messages_server, text
+from tests.guards import guards
 from tests.harness import LEASE_SECONDS, Muster
 
 TEAM = """\
@@ -57,6 +58,7 @@ async def purposes(muster: Muster, request: str) -> list[tuple[str, int]]:
     return [(body.purpose, body.tokens or 0) for body in found if isinstance(body, Reserved) and body.purpose]
 
 
+@guards("libs/protocol/muster_protocol/fold/terms.py", "    charge_all(state)", rule="I9", seconds=30)
 async def test_i9_a_supervisor_that_dies_before_its_call_has_spent_what_it_reserved(tmp_path: Path) -> None:
     async with thinking_team(tmp_path, DRAFT, COMPOSED) as (muster, server):
         muster.spawn("supervisor", "s1", die_at="after:reserved", env=server.environment)

@@ -55,6 +55,9 @@ class Processes:
                     raise Misconfigured(f"{name} was not ready within {seconds:g} s:\n{self.end_of_log(name)}")
                 await asyncio.sleep(0.02)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._children
+
     def pid(self, name: str) -> int:
         return self._children[name].pid
 

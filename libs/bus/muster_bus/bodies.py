@@ -9,6 +9,7 @@ from nats.js.errors import Error as JetStreamError
 from nats.js.errors import NotFoundError
 from nats.js.object_store import ObjectStore
 
+from muster_bus.broker.nats_repairs import UNREADABLE
 from muster_bus.read_stream import read_subject
 from muster_protocol import headers as h
 from muster_protocol.errors import BrokerAway, Invalid, Retryable
@@ -44,7 +45,7 @@ class Bodies:
                 if await self._fetch(name) == body:  # a byte may have changed on the wire
                     return reference_of(body)
                 reason = Invalid(f"the stored body does not match {name}", h.BODY_REF)
-            except (TimeoutError, NatsError, JetStreamError) as error:
+            except (TimeoutError, NatsError, JetStreamError, *UNREADABLE) as error:
                 reason = error
                 await asyncio.sleep(0.2)
         raise Retryable(f"a large body could not be stored: {reason}")
@@ -63,7 +64,7 @@ class Bodies:
                 reason = None
             except NotFoundError:
                 raise Invalid(f"no body is stored under {name}", h.BODY_REF) from None
-            except (TimeoutError, NatsError, JetStreamError, BrokerAway) as error:
+            except (TimeoutError, NatsError, JetStreamError, BrokerAway, *UNREADABLE) as error:
                 reason = error
             await asyncio.sleep(0.2)
         if reason is not None:

@@ -27,6 +27,7 @@ BODY_REF = "body-ref"  # "<sha256>.<bytes>": the body lies in the object store
 TASK = "task"
 ATTEMPT = "attempt"
 STATUS = "status"
+ERROR_CLASS = "error-class"  # of a result that failed
 WORKER = "worker"
 ROLE = "role"
 DELIVERY = "delivery"

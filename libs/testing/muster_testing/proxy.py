@@ -26,7 +26,8 @@ class Proxy:
         self.is_silent = False  # half-open: connections stand, and nothing passes either way
         self.drops_replies = False
         self.delay_seconds = 0.0  # until what the broker says passes on
-        self._replaced: tuple[bytes, bytes] | None = None
+        self._replaced: tuple[bytes, bytes] | None = None  # in what a client says …
+        self._replaced_in_replies: tuple[bytes, bytes] | None = None  # … and in what the broker says
         self.sent = bytearray()  # by the client, as it went over the wire
 
     @property
@@ -36,6 +37,10 @@ class Proxy:
     @property
     def has_changes_left(self) -> bool:
         return self._to_change > 0
+
+    @property
+    def has_replacement_left(self) -> bool:
+        return self._replaced is not None or self._replaced_in_replies is not None
 
     async def open(self) -> None:
         self.drops_replies = self.is_silent = False
@@ -69,6 +74,10 @@ class Proxy:
     def replace(self, before: bytes, after: bytes) -> None:
         """Change these bytes once, where a client says them next."""
         self._replaced = before, after
+
+    def replace_in_replies(self, before: bytes, after: bytes) -> None:
+        """Change these bytes once, where the broker says them next."""
+        self._replaced_in_replies = before, after
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
@@ -105,6 +114,8 @@ class Proxy:
         return b"" if self.is_silent else self._changed(chunk)
 
     def _from_broker(self, chunk: bytes) -> bytes:
+        if self._replaced_in_replies is not None and self._replaced_in_replies[0] in chunk:
+            chunk, self._replaced_in_replies = chunk.replace(*self._replaced_in_replies, 1), None
         return b"" if self.is_silent or self.drops_replies else self._changed(chunk)
 
     def _changed(self, chunk: bytes) -> bytes:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from muster_coordinator.header_numbers import number, real
+from muster_coordinator.metrics import ResultNumbers
 from muster_coordinator.task_counts import NO_TASKS, TaskCounts, TaskTally, counts_of
 from muster_protocol import headers as h
 from muster_protocol.errors import Invalid
@@ -101,6 +102,7 @@ class Overview:
         self.open: dict[str, Summary] = {}
         self.ended: dict[str, Summary] = {}
         self.unread: dict[str, int] = {}  # up to which sequence at least; the one that waits longest is first
+        self.numbers = ResultNumbers()
         self._strays: dict[str, int] = {}  # last sequence on subjects that no owner has written on
 
     def get(self, request_id: str) -> Summary | None:
@@ -159,7 +161,7 @@ class Overview:
         if is_owner:
             self._count_owner(summary, kind, headers, body)
             return False
-        return kind == Result.kind and _count_result(summary, headers, is_owner=False)
+        return kind == Result.kind and self._count_result(summary, headers, is_owner=False)
 
     def counts(self) -> dict[str, int]:
         """Requests by status; of the ended ones those that are still remembered."""
@@ -186,7 +188,7 @@ class Overview:
         elif term != summary.term:
             return  # its term is over
         elif kind == Result.kind:
-            _count_result(summary, headers, is_owner=True)
+            self._count_result(summary, headers, is_owner=True)
         elif kind == PlanRecorded.kind:
             summary.has_plan = True
         elif kind == Decision.kind:
@@ -197,6 +199,17 @@ class Overview:
             self._reserve(summary, body)
         elif kind == Answer.kind:
             self._end(summary, headers)
+
+    def _count_result(self, summary: Summary, headers: Mapping[str, str], *, is_owner: bool) -> bool:
+        is_counted = False
+        if summary.tally is not None:
+            attempt = number(headers.get("attempt", ""))
+            status = headers.get("status", "")
+            is_counted = summary.tally.add_result(headers.get("task", ""), attempt, status, by_owner=is_owner)
+        summary.tokens += number(headers.get("tokens", "0"))
+        summary.usd += real(headers.get("usd", "0"))
+        self.numbers.add(headers)
+        return is_counted
 
     def _reserve(self, summary: Summary, body: bytes) -> None:
         tally, reserved = summary.tally, _read(Reserved, body)
@@ -274,17 +287,6 @@ def _decide(summary: Summary, headers: Mapping[str, str]) -> None:
     elif decision in ("reply", "default"):
         is_about_plan = summary.questions.pop(headers.get(h.QUESTION, ""), False)
         summary.is_cancelled |= is_about_plan and h.REJECTED in headers
-
-
-def _count_result(summary: Summary, headers: Mapping[str, str], *, is_owner: bool) -> bool:
-    is_counted = False
-    if summary.tally is not None:
-        attempt = number(headers.get("attempt", ""))
-        status = headers.get("status", "")
-        is_counted = summary.tally.add_result(headers.get("task", ""), attempt, status, by_owner=is_owner)
-    summary.tokens += number(headers.get("tokens", "0"))
-    summary.usd += real(headers.get("usd", "0"))
-    return is_counted
 
 
 def _ended(status: str) -> RequestStatus:

@@ -161,7 +161,7 @@ class Owner:
         log.info("← request %s  handed back", self.request_id)
 
     async def record_survival(self) -> None:
-        """Record that we survived our own earlier take, so that it does not count as unproductive."""
+        """Record that others were at work, so that the takes before this one do not count as unproductive."""
         before = self._taken(handed_back=True).model_copy(update={"delivery": self.delivery.number - 1})
         # Without a term: under ours it would end our term.
         await self.log.append(before)

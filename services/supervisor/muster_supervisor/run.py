@@ -182,7 +182,6 @@ class Run:
         if self._redelivered.is_set():
             self._redelivered.clear()
             await self._check_not_stale()
-        has_survived = owner.term > 0 and owner.state.term == owner.term
         has_workflow, is_first = is_workflow_exported(owner.state), owner.state.term == 0
         if is_first:
             await owner.take()
@@ -191,8 +190,6 @@ class Run:
                 await owner.take()
         if not has_workflow and not self._has_exported_workflow:
             self._export_workflow()
-        if has_survived:
-            await owner.record_survival()  # ours
         self._controls.start_over()
         if owner.state.answer is not None:
             return
@@ -203,7 +200,7 @@ class Run:
                 await refuse(owner, reason, "poison")
                 return
             if signs is Signs.SEEN:
-                await owner.record_survival()  # the takes before this one were not in vain
+                await owner.record_survival()
         self.on_control()
         owner.in_background(lambda: publish_again(owner))
 

@@ -152,6 +152,19 @@ def test_a_silent_worker_of_the_earlier_delivery_is_a_handover():
     assert judged(seen(STARTED, 1, "w1"), seen(STARTED, 5, "w2", 2), seen(SUCCEEDED, 9, "w2", 2)) is None
 
 
+@guards(
+    "services/coordinator/muster_coordinator/conflicts/judge.py",
+    "key=lambda side: (side.started_at, side.delivery, side.worker)",
+    rule="I6",
+    replace="key=lambda side: (side.delivery, side.started_at, side.worker)",
+)
+def test_a_worker_that_hung_and_starts_the_earlier_delivery_when_the_later_one_has_died_is_a_handover():
+    hung = seen(STARTED, 1, "w1"), seen(STARTED, 5, "w3", 3), seen(STARTED, 6, "w3", 3), seen(STARTED, 7, "w2", 2)
+
+    assert judged(*hung, seen(STARTED, 9, "w2", 2)) is None
+    assert kinds(*hung, seen(STARTED, 7.1, "w3", 3)) == ["started_twice"]
+
+
 def test_two_live_workers_of_one_message_are_a_conflict_and_the_earlier_delivery_stops():
     history = (seen(STARTED, 1, "w1"), seen(STARTED, 5, "w2", 2), seen(STARTED, 5.1, "w1"), seen(STARTED, 5.2, "w2", 2))
 

@@ -11,6 +11,7 @@ from muster_coordinator.conflicts.sightings import result_seen
 from muster_coordinator.conflicts.trails import What
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import ConflictKind
+from tests.guards import guards
 from tests.unit.coordinator.sightings import (
     DISPATCHED,
     FINISHED,
@@ -70,7 +71,14 @@ def test_made_up_starts_hide_neither_what_was_dispatched_nor_who_has_a_result(fi
         assert merge(record_of(*forged), found).sides == found.sides
 
 
-@pytest.mark.parametrize("what", [STARTED, STOPPED, FINISHED])
+@guards(
+    "services/coordinator/muster_coordinator/conflicts/evidence.py",
+    "self._workers[worker] = None",
+    replace='self._workers[""] = None; return',
+    rule="I6",
+    case="finished",
+)
+@pytest.mark.parametrize("what", [STARTED, STOPPED, FINISHED], ids=["started", "stopped", "finished"])
 def test_what_unknown_workers_say_of_any_message_hides_no_registered_worker(what: What):
     real = [seen(DISPATCHED, 1, message=500), seen(STARTED, 2, "w1", message=500), seen(STARTED, 3, "w2", message=501)]
     forged = [seen(what, 1, f"ghost-{n}", message=500 if n % 2 else n) for n in range(40)]

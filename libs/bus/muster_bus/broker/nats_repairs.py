@@ -25,6 +25,7 @@ PINGS_PER_LEASE = 8
 LEAST_PING_SECONDS = 0.5  # a busy machine stands still for a second, which is no dead peer
 MOST_PING_SECONDS = 5.0  # where leases are long a dead peer is noticed soon all the same
 ECHO = "echo"  # the last word of a subject that nobody replies on
+UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)  # from nats-py, at a reply with a changed byte
 SILENCE_SECONDS = 10.0  # an echo takes a millisecond; one may be lost too
 
 

@@ -14,6 +14,7 @@ from nats.errors import Error as NatsError
 from nats.js import api
 from nats.js.errors import APIError, BadRequestError, NotFoundError, ServiceUnavailableError
 
+from muster_bus.broker.nats_repairs import UNREADABLE
 from muster_bus.connection import Bus
 from muster_bus.read_stream import timestamp
 from muster_protocol.attempt_id import AttemptId
@@ -68,6 +69,8 @@ def named_errors(what: str) -> Generator[None]:
         raise Misconfigured(f"the broker refuses to {what}: {error.description}") from None
     except (TimeoutError, NatsError) as error:
         raise BrokerAway(f"the broker did not {what}: {str(error) or 'timeout'}") from None
+    except UNREADABLE as error:
+        raise BrokerAway(f"the broker did not {what}: its reply cannot be read: {error}") from None
 
 
 async def until_there(bus: Bus, look: Callable[[], Awaitable[T]], give_up_after: float = WAIT_SECONDS) -> T:
@@ -109,9 +112,9 @@ async def _ack_wait(bus: Bus, stream: str, consumer: str) -> float:
     with named_errors(f"look up consumer {consumer} on {stream}"):
         try:
             info = await bus.nc.jetstream(timeout=2).consumer_info(stream, consumer)
+            return float(info.config.ack_wait or 30.0)
         except NotFoundError:
             raise NotProvisioned(f"there is no consumer {consumer} on {stream}; run `muster provision`") from None
-    return float(info.config.ack_wait or 30.0)
 
 
 async def longest_deadline(bus: Bus) -> float:
@@ -180,10 +183,10 @@ async def subjects_of(bus: Bus, filtered: str) -> list[str]:
         ask = json.dumps({"subjects_filter": filtered, "offset": len(found)}).encode()
         with named_errors(f"look up {stream}"):
             reply = await bus.nc.request(f"$JS.API.STREAM.INFO.{stream}", ask, timeout=LOOK_UP_SECONDS)
-        answer: dict[str, Any] = json.loads(reply.data)
-        if "error" in answer:
-            raise Misconfigured(f"the broker refuses to look up {stream}: {answer['error'].get('description', '')}")
-        page: dict[str, int] = answer["state"].get("subjects") or {}
+            answer: dict[str, Any] = json.loads(reply.data)
+            if "error" in answer:
+                raise Misconfigured(f"the broker refuses to look up {stream}: {answer['error'].get('description', '')}")
+            page: dict[str, int] = answer["state"].get("subjects") or {}
         found += page
         if not page or len(found) >= answer.get("total", 0):
             return found
@@ -193,7 +196,7 @@ async def delete_task(bus: Bus, sequence: int) -> bool:
     """Remove a task message; False when it was not there any more."""
     try:
         return await bus.nc.jetstream(timeout=2).delete_msg(TASKS, sequence)
-    except (TimeoutError, NatsError):
+    except (TimeoutError, NatsError, *UNREADABLE):
         return False
 
 
@@ -203,7 +206,7 @@ async def is_request_stored(bus: Bus, sequence: int) -> bool:
         await bus.nc.jetstream(timeout=2).get_msg(REQUESTS, sequence)
     except NotFoundError:
         return False
-    except (TimeoutError, NatsError):
+    except (TimeoutError, NatsError, *UNREADABLE):
         return True
     return True
 

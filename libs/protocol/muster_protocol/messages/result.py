@@ -88,6 +88,8 @@ class Result(LogEntry):
             h.DELIVERY: str(self.delivery),
             h.SECONDS: str(self.seconds),
         }
+        if self.error is not None:
+            counted[h.ERROR_CLASS] = self.error.error_class
         if self.task_sequence:
             counted[h.TASK_SEQUENCE] = str(self.task_sequence)
         if self.usage.model_calls:  # absent means that nothing was spent

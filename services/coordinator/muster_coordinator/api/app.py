@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 
 from muster_bus.process.version import version
-from muster_coordinator.api import conflicts, events, probes, problems, replies, requests, watching
+from muster_coordinator.api import conflicts, events, metrics, probes, problems, replies, requests, watching
 from muster_coordinator.api.redaction import Redaction
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ INDEX = {
         "GET /v1/conflicts?request=&task=&kind=&worker=&limit=&after=",
         "GET /v1/errors",
         "GET /v1/overview",
+        "GET /metrics",
         "GET /healthz",
         "GET /readyz",
     ],
@@ -45,7 +46,7 @@ def make_app(coordinator: "Coordinator") -> FastAPI:
     async def index() -> dict[str, Any]:
         return INDEX
 
-    for module in (probes, requests, replies, events, watching, conflicts):
+    for module in (probes, requests, replies, events, watching, metrics, conflicts):
         app.include_router(module.routes(coordinator))
     return app
 

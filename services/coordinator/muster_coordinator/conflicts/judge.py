@@ -2,9 +2,9 @@
 
 Kinds:
   dispatched_twice       two task messages of one attempt were seen: dispatched, started, refused or finished
-  started_twice          two messages were started; or two workers started one message, and the worker of the earlier
-                         delivery gave a sign of life after the later start. If it is silent, or handed the attempt
-                         back, this is a handover. One worker with two deliveries of one message is none either.
+  started_twice          two messages were started; or two workers started one message, and each gave a sign of life
+                         after the other's start. If one was silent by then, or handed the attempt back, this is a
+                         handover. One worker with two deliveries of one message is none either.
   finished_twice         two results by different workers, deliveries or messages; what the owner wrote is no side
   started_after_success  another side started after the task's success that counts …
   started_after_answer   … or after the answer; a side that is alone only if that is beyond doubt (CLOCK_SECONDS)
@@ -177,7 +177,8 @@ def _started_twice(one: Side, other: Side) -> bool:
         return True
     if one.worker == other.worker:
         return False
-    earlier, later = sorted((one, other), key=lambda side: (side.delivery, side.started_at, side.worker))
+    # By start, not by delivery: a worker that hung may start the earlier one after the later one began and died.
+    earlier, later = sorted((one, other), key=lambda side: (side.started_at, side.delivery, side.worker))
     ended_at = earlier.ended_at or 0.0  # a result is a sign of life, too
     return max(earlier.last_sign_at or 0.0, ended_at) > (later.started_at or 0.0)
 

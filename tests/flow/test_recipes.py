@@ -1,7 +1,9 @@
 """The recipes are run as they stand: the team of the page, and each command with what it prints."""
 
+import json
 import re
 import shlex
+import shutil
 from collections.abc import Generator
 from pathlib import Path
 
@@ -52,3 +54,28 @@ def test_a_review_asks_what_the_first_results_leave_open(tmp_path: Path):
 
     assert (ran.stdout, ran.returncode) == (printed, 0), ran.stderr
     assert "a review of the results added 1 task (answer): 1 question left open" in ran.stderr
+
+
+@pytest.fixture(scope="module")
+def crawl(tmp_path_factory: pytest.TempPathFactory) -> Generator[Here]:
+    """`muster up` with the team that reads pages."""
+    here = Here(tmp_path_factory.mktemp("crawl"))
+    shutil.copytree(ROOT / "examples" / "crawl", here.folder, dirs_exist_ok=True)
+    with here.up():
+        here.env |= {"MUSTER_NATS_URL": address(here), "MUSTER_TEAM": "crawl"}
+        yield here
+
+
+def test_the_crawl_reads_every_page_that_can_be_reached_once(crawl: Here):
+    ((command, printed),) = dialogues("examples/crawl/README.md")
+    _, *words = command.split()
+
+    ran = crawl.run(*words)
+    assert (ran.stdout, ran.returncode) == (printed, 0), ran.stderr
+
+    answer = json.loads(crawl.run(*words, "--json").stdout)
+    assert {row["id"] for row in answer["tasks"]} == {"home", "wheat", "rye", "sourdough", "index"}
+    status = crawl.run("status", answer["request_id"]).stdout
+    assert re.search(r"sourdough .*added by rye", status), status
+    logs = crawl.run("logs", answer["request_id"]).stdout
+    assert re.search(r"plan    .*\(spawned:home\)", logs), logs

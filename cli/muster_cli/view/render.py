@@ -15,6 +15,7 @@ from muster_client.view import RequestView
 from muster_protocol.counted import counted
 from muster_protocol.fold import RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Answer, AnswerStatus
+from muster_protocol.messages.growth import origin_text
 from muster_protocol.status import Standing, TaskStanding, explain_task, failure_text
 from muster_protocol.status_words import TaskStatus
 
@@ -198,11 +199,12 @@ def _doing(task: TaskState, standing: TaskStanding, assignment: Assignment | Non
 
 
 def _reason(task: TaskState, standing: TaskStanding) -> str:
-    """The reason of a task's status; of a failed one with the line of code where it failed."""
+    """The reason of a task's status, of a failed one with the line of code where it failed; and who added the task."""
+    origin = origin_text(task.grown_by) if task.grown_by else ""
     if task.phase is TaskPhase.FAILED and task.result is not None and task.result.error is not None:
-        return failure_text(task.result.error)
+        return "; ".join(filter(None, (failure_text(task.result.error), origin)))
     if standing.status is TaskStatus.DONE:
-        return ""
+        return "; ".join(filter(None, (task.not_added, origin)))
     return " ".join(standing.reason.split())
 
 

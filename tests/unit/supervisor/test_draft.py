@@ -92,3 +92,15 @@ def test_whatever_a_model_writes_is_a_plan_or_a_list_of_mistakes(text: str):
 
     assert draft.mistakes or draft.plan is not None
     assert len(draft.mistakes) <= 20
+
+
+def test_a_model_may_say_that_a_task_goes_over_a_list_and_which_worker_does_it():
+    find = {"id": "find", "description": "find all pages", "tag": "work", "worker": "alice", "over": ""}
+    each = {"id": "each", "description": "sum up {item.url}", "tag": "", "worker": "alice", "over": "find"}
+
+    draft = read_draft(json.dumps({"goal": "g", "tasks": [find, each], "aggregation": "merge"}))
+
+    assert draft.plan is not None
+    first, second = draft.plan.tasks
+    assert (first.tag, first.worker, first.over) == ("work", "alice", None)
+    assert (second.tag, second.worker, second.over, second.dependencies) == (None, "alice", "find", ("find",))

@@ -41,6 +41,7 @@ class PlanBrief:
     text: str
     roles: tuple[RoleCard, ...]
     away: tuple[str, ...] = ()  # of these roles no worker is up
+    workers: tuple[str, ...] = ()  # names by which a task may ask for one worker
     persona: str = ""
     guidelines: str = ""
     num_tasks: int | None = None

@@ -29,6 +29,7 @@ def brief_of(request: Request, team: Team, seen: Seen) -> PlanBrief:
         text=request.text or "",
         roles=roles,
         away=away_of(roles, seen),
+        workers=team.workers,
         persona=team.supervisor.persona,
         guidelines=team.supervisor.guidelines,
         num_tasks=request.num_tasks,

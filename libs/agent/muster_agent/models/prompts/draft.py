@@ -25,6 +25,8 @@ class TaskDraft(BaseModel):
     match_some: list[str] = Field(default=[], description="instead of tag: a worker must have one of these tags")
     broadcast: bool = Field(default=False, description="true: every worker that matches does the task, not just one")
     items: list[str] = Field(default=[], description="one task for each of these; {item} in the description")
+    over: str = Field(default="", description="id of a task that gives a list: one task for each entry of it")
+    worker: str = Field(default="", description="the name of the one worker that is to do it; almost always empty")
     gather: Literal["", "all", "done"] = Field(default="", description="how many dependencies must be done")
     at_least: int = Field(default=0, description="instead of gather: so many dependencies must be done")
     inputs: str = Field(default="", description="for a function: what it computes with, a JSON object as text")

@@ -12,6 +12,7 @@ def plan_prompt(brief: PlanBrief, data: Boundary) -> Prompt:
         persona=brief.persona.strip(),
         roles="\n".join(role_line(role, is_away=role.name in brief.away) for role in brief.roles),
         guidelines=brief.guidelines.strip(),
+        workers=", ".join(brief.workers),
         examples=text_of("plan_examples"),
         data_rule=data.rule,
         request=data.request(brief.text),

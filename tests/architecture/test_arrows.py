@@ -42,6 +42,7 @@ PURE = [
     "muster_supervisor.decide",
     "muster_supervisor.planning.estimate",
     "muster_supervisor.planning.lint",
+    "muster_supervisor.planning.lint_growth",
     "muster_supervisor.planning.repeated",
     "muster_supervisor.planning.vague",
     "muster_supervisor.planning.briefing",

@@ -42,8 +42,13 @@ PURE = [
     "muster_supervisor.decide",
     "muster_supervisor.planning.estimate",
     "muster_supervisor.planning.lint",
+    "muster_supervisor.planning.lint_growth",
     "muster_supervisor.planning.repeated",
     "muster_supervisor.planning.vague",
+    "muster_supervisor.planning.briefing",
+    "muster_supervisor.planning.draft",
+    "muster_supervisor.planning.standing",
+    "muster_supervisor.planning.verdict",
     "muster_supervisor.poison",
     "muster_supervisor.planning.routing",
     "muster_supervisor.calling.content",
@@ -83,7 +88,12 @@ STANDARD = {
 }
 THINKS_ONLY = {*STANDARD, "pydantic", "pydantic_core", "muster_protocol"}
 # What a team file says, the text of an output, and the schema that it is to fit.
-VALUES = {"muster_agent.team.schema", "muster_agent.models.port", "muster_agent.output_schema"}
+VALUES = {
+    "muster_agent.team.schema",
+    "muster_agent.models.port",
+    "muster_agent.models.standing",
+    "muster_agent.output_schema",
+}
 READS_THE_ENVIRONMENT = {
     *(f"{service}.__main__" for service in SERVICES),
     "muster_cli.main",

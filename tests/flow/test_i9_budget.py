@@ -17,6 +17,7 @@ from tests.harness import LEASE_SECONDS, Muster
 TEAM = """\
 team: default
 supervisor: {model: claude-sonnet-5-5}
+limits: {rounds: 0}
 roles:
   - {name: scripted, description: Does what its orders say, run: "muster_testing.roles:scripted"}
 """

@@ -2,8 +2,10 @@
 
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +42,18 @@ def test_the_plan_of_the_pipeline_has_nothing_wrong(office: Here):
     assert ran.returncode == 0, ran.stderr
     assert "warning" not in ran.stdout
     assert "└ load  [loader]  Put the rows away" in ran.stdout
+
+
+def test_a_review_asks_what_the_first_results_leave_open(tmp_path: Path):
+    here = Here(tmp_path)
+    for path in (ROOT / "examples" / "review").glob("*.*"):
+        (tmp_path / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    ((command, printed),) = dialogues("examples/review/README.md")
+    with here.up():
+        ran = here.run(*shlex.split(command)[1:])
+
+    assert (ran.stdout, ran.returncode) == (printed, 0), ran.stderr
+    assert "a review of the results added 1 task (answer): 1 question left open" in ran.stderr
 
 
 @pytest.fixture(scope="module")

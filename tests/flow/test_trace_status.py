@@ -101,6 +101,7 @@ async def test_muster_up_is_three_services_and_shows_models_tools_and_with_leave
     assert {
         "plan default > chat offline",
         "plan default > lint",
+        "grow review > chat offline",
         "invoke_agent researcher > chat offline",
         "invoke_agent researcher > execute_tool search_corpus",
     } <= paths
@@ -109,7 +110,7 @@ async def test_muster_up_is_three_services_and_shows_models_tools_and_with_leave
     assert any("[redacted" in text for text in said)
     assert any("cut off after" in text for text in said)
     assert all(len(text) < 3 * MAX_CONTENT for text in said)
-    (plan,) = [span for span in tree.named("chat") if span.service == "muster-supervisor"]
+    plan, _review = [span for span in tree.named("chat") if span.service == "muster-supervisor"]
     assert plan.attributes["gen_ai.response.finish_reasons"] == ["end"]
     for tool in tree.named("execute_tool search_corpus"):
         assert json.loads(tool.attributes["gen_ai.tool.call.arguments"])["query"]

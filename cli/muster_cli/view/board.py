@@ -86,7 +86,8 @@ class Board:
             case Answer() as answer if self.state.answer is answer:
                 news = News(NewsKind.STAGE, f"answer  {answer.status.value}")
             case Extended() as extended:
-                has_grown = extended.cause in growing - self.state.growing.keys()
+                is_told = extended.add or extended.refused is not None  # a look that finds nothing missing is no news
+                has_grown = is_told and extended.cause in growing - self.state.growing.keys()
                 news = News(NewsKind.STAGE, f"plan    {growth_text(extended)}") if has_grown else None
             case PlanRecorded() | Answer() | Reserved() | Dispatched():
                 news = None

@@ -152,8 +152,9 @@ def ending_of(answer: Answer, jaeger_url: str | None) -> Text:
 
 
 def remarks_on(answer: Answer) -> list[Text]:
-    """What the checks say about an answer, a line each: contradictions, unsupported figures, sources, confidence."""
-    lines = [Text(f"⚠ contradiction: {plain(found, MAX_SENTENCE)}", "yellow") for found in answer.contradictions]
+    """What is said beside an answer, a line each: how its plan grew, what the checks found, sources, confidence."""
+    lines = [Text(f"☰ {plain(note, MAX_SENTENCE)}", "dim") for note in answer.growth]
+    lines += [Text(f"⚠ contradiction: {plain(found, MAX_SENTENCE)}", "yellow") for found in answer.contradictions]
     if answer.unsupported:
         listed = ", ".join(plain(found, MAX_REMARK) for found in answer.unsupported)
         lines.append(Text(f"⚠ in no result: {listed}", "yellow"))

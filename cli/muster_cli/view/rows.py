@@ -97,7 +97,8 @@ def _request_row(step: Step, now: float) -> Row:
 
 def _grown(step: Step) -> str:
     """How many tasks came, and because of what."""
-    return f"{counted(len(step.details['tasks']), 'task')} more ({step.details['cause']})"
+    count = len(step.details["tasks"])
+    return f"{counted(count, 'task') if count else 'nothing'} more ({step.details['cause']})"
 
 
 def _asked(step: Step) -> str:

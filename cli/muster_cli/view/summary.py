@@ -47,6 +47,7 @@ def summary(timeline: Timeline, jaeger_url: str | None) -> list[RenderableType]:
         more = f" and {len(skipped) - NAMED:,} more" if len(skipped) > NAMED else ""
         lines.append(f"skipped: {', '.join(skipped[:NAMED])}{more}")
     if (answer := timeline.state.answer) is not None:
+        lines += [plain(note, 1000) for note in answer.growth]
         lines += [f"contradiction: {plain(found, 1000)}" for found in answer.contradictions]
         if answer.unsupported:
             lines.append(f"in no result: {', '.join(plain(found, 120) for found in answer.unsupported)}")

@@ -105,8 +105,9 @@ def growth_text(body: Extended) -> str:
     if body.refused is not None:
         return f"does not grow ({body.cause}): {body.refused.message}"
     why = f": {body.reason}" if body.reason else ""
-    dropped = f", {counted(len(body.drop), 'task')} fewer" if body.drop else ""
-    return f"{counted(len(body.add), 'task')} more{dropped} ({body.cause}){why}"
+    more = f"{counted(len(body.add), 'task')} more" if body.add or not body.reason else "nothing more"
+    gone = f" in place of {', '.join(body.drop[:NAMES])}{', …' * (len(body.drop) > NAMES)}" if body.drop else ""
+    return f"{more}{gone} ({body.cause}){why}"
 
 
 def in_order(lines: Sequence[LogLine]) -> list[LogLine]:

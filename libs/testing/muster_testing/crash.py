@@ -1,9 +1,10 @@
 """`python -m muster_testing.crash STEP COMMAND …`: a `muster` command that ends as a crash would, at one exact step.
 
 A step is `before:KIND` or `after:KIND` of a log entry that the service writes, of an `abort`, of a `callback`, or of
-the event of a `conflict` or of a `called_back`; `before:stops` or `after:stops` of the record of a conflict that says
-who is to stop; `before:ack` of a message, or `before:read` of a request. `stop@before:KIND` pauses the service there in
-place of a crash, until somebody sends SIGCONT, and `term@before:KIND` asks it to stop: both once, and it goes on.
+the event of a `conflict` or of a `called_back`; `before:reserved=PURPOSE` or `before:extended=CAUSE` (or `after:`) of
+such an entry for what begins so; `before:stops` or `after:stops` of the record of a conflict that says who is to stop;
+`before:ack` of a message, or `before:read` of a request. `stop@before:KIND` pauses the service there in place of a
+crash, until somebody sends SIGCONT, and `term@before:KIND` asks it to stop: both once, and it goes on from there.
 """
 
 import os
@@ -17,7 +18,7 @@ from muster_bus.connection import Bus
 from muster_bus.lease import Lease
 from muster_bus.log import RequestLog
 from muster_cli.main import run
-from muster_protocol.messages import Abort, Callback, CalledBack, ConflictFound, Message, Request
+from muster_protocol.messages import Abort, Callback, CalledBack, ConflictFound, Extended, Message, Request, Reserved
 
 KILLED = 137  # what a shell reports of a process that was killed with SIGKILL
 SIGNALS = {"stop": signal.SIGSTOP, "term": signal.SIGTERM}
@@ -83,9 +84,13 @@ def _strike_around(
     setattr(owner, name, wrapped)
 
 
-def _is_of(kind: str) -> Callable[..., bool]:
+def _is_of(what: str) -> Callable[..., bool]:
+    kind, _, of_what = what.partition("=")
+
     def is_meant(message: Message, *_: object) -> bool:
-        return message.kind == kind
+        said = message.purpose if isinstance(message, Reserved) else ""
+        said = message.cause if isinstance(message, Extended) else said
+        return message.kind == kind and said.startswith(of_what)
 
     return is_meant
 

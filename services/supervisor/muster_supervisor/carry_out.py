@@ -4,6 +4,7 @@ import asyncio
 import time
 from typing import assert_never
 
+from muster_protocol.messages.growth import FAILURE, REVIEW, kind_of
 from muster_supervisor.decide import (
     AskApproval,
     DispatchTasks,
@@ -23,6 +24,7 @@ from muster_supervisor.steps.expire import expire
 from muster_supervisor.steps.grow import grow
 from muster_supervisor.steps.plan import plan
 from muster_supervisor.steps.refine import start_revising
+from muster_supervisor.steps.review import start_review
 from muster_supervisor.steps.wait_for_person import ask_approval, take_default
 
 PACE_SECONDS = 0.005  # between two dispatches of one saturated request, so that several tasks share a reservation
@@ -43,6 +45,8 @@ class Steps:
         match step:
             case Refine(attempt_id=(_, task_id, _)) | TryAgain(attempt_id=(_, task_id, _)):
                 return task_id in self._owner.revising
+            case Grow(cause=cause):
+                return cause in self._owner.growing
             case Expire(attempt_id=(_, task_id, _)):
                 return task_id in self._owner.publishing  # no worker can have it yet: a full TASKS costs no attempt
             case _:
@@ -60,7 +64,7 @@ class Steps:
                 case DispatchTasks():
                     await self._dispatch(step)
                 case Grow():
-                    await grow(self._owner, step)
+                    await self._grow(step)
                 case Refine() | TryAgain():
                     start_revising(self._owner, step)
                 case Expire():
@@ -69,6 +73,13 @@ class Steps:
                     await give_answer(self._owner, step)
                 case _:
                     assert_never(step)
+
+    async def _grow(self, step: Grow) -> None:
+        """Ask a model where one has to say by what; the rest stands in the log."""
+        if kind_of(step.cause) in (REVIEW, FAILURE):
+            start_review(self._owner, step)
+        else:
+            await grow(self._owner, step)
 
     async def _dispatch(self, step: DispatchTasks) -> None:
         """Dispatch, or pause a moment if few tasks are due just after others: more may share the reservation."""

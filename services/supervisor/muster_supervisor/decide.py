@@ -21,6 +21,7 @@ from muster_protocol.fold import (
     pending_growth,
 )
 from muster_protocol.fold.budget import UNLIMITED
+from muster_protocol.fold.growth import replaced
 from muster_protocol.fold.people import why_cancelled
 from muster_protocol.fold.timers import LEAST_SECONDS
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
@@ -150,11 +151,12 @@ def next_time(state: RequestState) -> float | None:
 
 
 def status_of(state: RequestState) -> AnswerStatus:
-    """The status of an answer that is given now."""
+    """The status of an answer that is given now. A failure whose place others took, is none that is left."""
     done = sum(task.phase is TaskPhase.DONE for task in state.tasks.values())
     if not done:
         return AnswerStatus.FAILED
-    is_whole = done == len(state.tasks) and not any(task.not_added for task in state.tasks.values())
+    is_whole = done + len(replaced(state)) == len(state.tasks)
+    is_whole = is_whole and not any(task.not_added for task in state.tasks.values())
     return AnswerStatus.DONE if is_whole else AnswerStatus.PARTIAL
 
 

@@ -98,6 +98,7 @@ class Owner:
         self.is_workflow_new = False  # its span was just exported: the first tasks wait until it is out
         self.meters: dict[tuple[int, str], Meter] = {}  # of our own model calls, by term and purpose
         self.revising: set[str] = set()  # tasks whose next attempt is being prepared
+        self.growing: set[str] = set()  # causes for which a model is asked by what the plan is to grow
         self.told_to_stop: set[tuple[str, int, int | None]] = set()  # attempts that were overtaken, and their messages
         self.is_ending = asyncio.Event()  # the log says that somebody has cancelled the request
         self.copying = asyncio.Lock()  # held while what people said is copied into the log

@@ -13,15 +13,22 @@ from muster_agent.models.choose import provider_at
 from muster_agent.models.port import Ask, JudgeBrief, PlanBrief, Price, RefineBrief, Reply, Stop, ToolCall, Turn
 from muster_agent.models.prompts import prompt
 from muster_agent.models.prompts.boundary import Boundary
-from muster_agent.models.prompts.draft import Choice, PlanDraft
+from muster_agent.models.prompts.draft import Choice, PlanDraft, ReplaceDraft, ReviewDraft
 from muster_agent.models.prompts.work import LAST_TURN, left_text
 from muster_agent.models.refined import RefineDraft
+from muster_agent.models.standing import ReplaceBrief, ReviewBrief
 from muster_protocol.errors import MusterError, Terminal
 from muster_protocol.messages import Usage
 
 CALL_TIMEOUT_SECONDS = 180.0  # the task's own timeout is what usually ends a call
 _STOPS: Mapping[str, Stop] = {"end_turn": "end", "tool_use": "tools", "max_tokens": "length", "refusal": "refusal"}
-_FORMS: Mapping[type, type[BaseModel]] = {PlanBrief: PlanDraft, RefineBrief: RefineDraft, JudgeBrief: Choice}
+_FORMS: Mapping[type, type[BaseModel]] = {
+    PlanBrief: PlanDraft,
+    RefineBrief: RefineDraft,
+    ReviewBrief: ReviewDraft,
+    ReplaceBrief: ReplaceDraft,
+    JudgeBrief: Choice,
+}
 # US dollars per million tokens; a team file's `prices` come first.
 LIST_PRICES = {
     "claude-opus-5-5": Price(input=4, output=20),

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from muster_agent.errors import BadOutput, Refused
+from muster_agent.models.standing import ReplaceBrief, ReviewBrief
 from muster_protocol.messages import Output, Usage
 from muster_protocol.workers.role_card import RoleCard
 
@@ -124,7 +125,7 @@ class ReduceBrief:
     request: str = ""
 
 
-Brief = PlanBrief | WorkBrief | RefineBrief | ComposeBrief | JudgeBrief | ReduceBrief
+Brief = PlanBrief | WorkBrief | RefineBrief | ReviewBrief | ReplaceBrief | ComposeBrief | JudgeBrief | ReduceBrief
 
 
 @dataclass(frozen=True, slots=True)

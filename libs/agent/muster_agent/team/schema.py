@@ -88,6 +88,8 @@ class Limits(Strict):
     max_attempts: int = Field(default=3, ge=1, le=10)
     tasks: int = Field(default=2_000, ge=1)  # of a request whose plan grows
     depth: int = Field(default=3, ge=0)  # of tasks that add tasks that add tasks
+    rounds: int = Field(default=1, ge=0, le=10)  # of looks at the results, where the plan was made for the request
+    replacements: int = Field(default=1, ge=0, le=10)  # of failures for which other ways are looked for, there
     person_seconds: float = Field(default=PERSON_SECONDS, gt=0)  # for people, beside the deadline
     pause_for_people: bool = True
     task_tokens: int | None = Field(default=None, ge=1)

@@ -1,4 +1,5 @@
 """How a plan grows: what is still to grow, and what an `extended` entry means; growth_rules.py says what is allowed.
+What came of the causes that a model is asked about is told in sentences for people.
 
 A cause stands in `growing` until the first `extended` of the cause counts; while one does, the request is not complete.
 What the log alone decides is judged here, by the owner before it writes and by everybody who reads: an entry that
@@ -22,6 +23,7 @@ A replacement and an item are as deep as the task that they come from, what is s
 
 from collections.abc import Sequence
 
+from muster_protocol.counted import counted
 from muster_protocol.fold.budget import settle
 from muster_protocol.fold.gathering import may_lack, most_lacking, parts_of
 from muster_protocol.fold.growth_rules import cause_of, fault_of
@@ -29,8 +31,9 @@ from muster_protocol.fold.moves import Cause, begin, move, release_dependents, s
 from muster_protocol.fold.plans import connect, place
 from muster_protocol.fold.state import FINAL, Entry, RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Extended, Failure
-from muster_protocol.messages.growth import OVER, REVIEW, SPAWNED, kind_of
+from muster_protocol.messages.growth import FAILURE, OVER, REVIEW, SPAWNED, kind_of
 
+NAMED = 5  # tasks in one sentence
 LOST = (TaskPhase.FAILED, TaskPhase.SKIPPED)
 STILL_WAITS = (TaskPhase.WAITING, TaskPhase.SKIPPED)  # one that began without it does not wait for more
 
@@ -66,6 +69,8 @@ def extend(state: RequestState, _: Entry, body: Extended) -> None:
     refused = body.refused or fault_of(state, body)
     task = cause_of(state, body.cause)
     del state.growing[body.cause]
+    if kind_of(body.cause) in (REVIEW, FAILURE):
+        state.grown += (body.model_copy(update={"refused": refused}),)
     if kind_of(body.cause) == REVIEW:
         state.rounds += 1
         state.is_reviewed = refused is not None or not body.add
@@ -167,3 +172,40 @@ def _await_also(state: RequestState, task: TaskState, cause: TaskState, added: S
     for new in added:
         new.dependents.append(task.spec.id)
     task.may_lose = most_lacking(task, parts_of(state, task))
+
+
+def growth_notes(state: RequestState) -> tuple[str, ...]:
+    """What a review added, what took the place of a failed task, and why; a review that found nothing says nothing."""
+    return tuple(note for grown in state.grown if (note := _note(grown)))
+
+
+def replaced(state: RequestState) -> frozenset[str]:
+    """The tasks that failed, and whose place others have taken: what they lost is no gap."""
+    found = (_task_of(grown) for grown in state.grown if kind_of(grown.cause) != REVIEW and _ids_added(grown))
+    return frozenset(name for name in found if name in state.tasks and state.tasks[name].phase is TaskPhase.FAILED)
+
+
+def _task_of(grown: Extended) -> str:
+    return grown.cause.partition(":")[2]
+
+
+def _ids_added(grown: Extended) -> tuple[str, ...]:
+    return () if grown.refused is not None else tuple(spec.id for spec in grown.add)
+
+
+def _note(grown: Extended) -> str:
+    reason = grown.refused.message if grown.refused is not None else grown.reason
+    why, added = f": {reason}" if reason else "", _ids_added(grown)
+    if kind_of(grown.cause) == REVIEW:
+        if grown.refused is not None:
+            return f"the results were not reviewed{why}"
+        return f"a review of the results added {counted(len(added), 'task')} ({_named(added)}){why}" if added else ""
+    name = _task_of(grown)
+    if not added:
+        return f"nothing takes the place of {name}, which failed{why}"
+    return f"{_named(added)} took the place of {_named((name, *grown.drop))}{why}"
+
+
+def _named(tasks: Sequence[str]) -> str:
+    more = f" and {len(tasks) - NAMED} more" if len(tasks) > NAMED else ""
+    return ", ".join(tasks[:NAMED]) + more

@@ -12,6 +12,7 @@ from muster_protocol.fold.questions import Asked
 from muster_protocol.messages import (
     Answer,
     Decision,
+    Extended,
     Failure,
     LogBody,
     Output,
@@ -235,6 +236,7 @@ class RequestState:
     rounds: int = 0  # reviews that have ended
     is_reviewed: bool = False  # no further review: the last one added nothing
     replacements: int = 0  # failures for which the plan grew or is to grow
+    grown: tuple[Extended, ...] = ()  # what came of reviews and failures, the only causes that models are asked about
     dropped: dict[str, str] = field(default_factory=dict[str, str])  # tasks that left the plan, each with the cause
     ready: OrderedDict[str, None] = field(default_factory=OrderedDict[str, None])  # a set that knows its first
     awaiting_retry: dict[str, None] = field(default_factory=dict[str, None])

@@ -67,6 +67,7 @@ class Answer(LogEntry):
         "reason",
         "contradictions",
         "gaps",
+        "growth",
         "unsupported",
         "sources",
         "selected.reason",
@@ -81,6 +82,7 @@ class Answer(LogEntry):
     error_class: str = ""  # of what ended it early, such as `deadline`, or of the first task that failed for good
     contradictions: tuple[str, ...] = ()  # between results: the figures, the tasks and what they say
     gaps: tuple[str, ...] = ()
+    growth: tuple[str, ...] = ()  # what a review added and what took the place of a failed task, each with the reason
     unsupported: tuple[str, ...] = ()  # figures and addresses of a composed text that no result has
     confidence: float | None = None
     confidence_parts: ConfidenceParts | None = None  # what it is the product of

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from muster_protocol.fold import RequestState
+from muster_protocol.fold.growth import growth_notes, replaced
 from muster_protocol.messages import Answer, AnswerStatus, Usage
 from muster_protocol.status_words import TaskStatus
 from muster_supervisor.composing.merge import Draft, gaps
@@ -32,7 +33,7 @@ def final_answer(state: RequestState, step: GiveAnswer, draft: Draft, around: Ci
         missing = tuple(gap[:MAX_REASON] for gap in missing[:MAX_GAPS])
         outcomes = tuple(row.model_copy(update={"reason": row.reason and row.reason[:MAX_REASON]}) for row in outcomes)
         missing += tuple(f"{task_id} is done, but its output is too long" for task_id in draft.left_out[:MAX_GAPS])
-    parts = draft.findings.confidence(done, len(outcomes)) if outcomes else None
+    parts = draft.findings.confidence(done, len(outcomes) - len(replaced(state))) if outcomes else None
     status = step.status if step.status is AnswerStatus.CANCELLED else status_of(state)
     cause = step.cause or (_error_class_of_tasks(state) if status is AnswerStatus.FAILED else "")
     if draft.misfits:
@@ -47,6 +48,7 @@ def final_answer(state: RequestState, step: GiveAnswer, draft: Draft, around: Ci
         tasks=outcomes,
         reason=step.reason,
         error_class=cause,
+        growth=growth_notes(state),
         gaps=(step.reason, *missing) if step.reason else missing,
         contradictions=draft.findings.contradictions,
         unsupported=draft.findings.unsupported,

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 from muster_agent.models.port import as_text
 from muster_protocol.counted import counted
 from muster_protocol.fold import RequestState, TaskPhase, TaskState
+from muster_protocol.fold.growth import replaced
 from muster_protocol.messages import Output, Selected, Usage
+from muster_protocol.messages.growth import REVIEW, kind_of
 from muster_supervisor.checking.findings import NOTHING_FOUND, Findings
 
 MAX_MISSING = 20  # gaps in a text; the answer's own list has them all
@@ -65,10 +67,16 @@ def parts(state: RequestState) -> dict[str, TaskState]:
 
 def _made_of(state: RequestState, task_id: str) -> tuple[str, ...]:
     """What a task was made of: what it depends on, and for an item also whoever gave the list."""
-    spec = state.tasks[task_id].spec
-    if spec.item_of is None or spec.item_of not in state.tasks:
-        return spec.dependencies
-    return (*spec.dependencies, spec.item_of)
+    task, spec = state.tasks[task_id], state.tasks[task_id].spec
+    needs = spec.dependencies
+    if task.grown_by:
+        needs = tuple(name for name in needs if _stands_for(task, state.tasks[name]))
+    return needs if spec.item_of is None or spec.item_of not in state.tasks else (*needs, spec.item_of)
+
+
+def _stands_for(reader: TaskState, needed: TaskState) -> bool:
+    """Whether a task says all that one says which it read; what a review adds, comes beside what there was."""
+    return kind_of(reader.grown_by) != REVIEW or reader.grown_by == needed.grown_by
 
 
 def chosen(state: RequestState, selected: Selected | None = None) -> dict[str, TaskState]:
@@ -91,30 +99,32 @@ def picked(state: RequestState, selected: Selected | None) -> dict[str, TaskStat
 
 
 def _done_ends(state: RequestState) -> list[str]:
-    return [name for name, task in state.tasks.items() if task.phase is TaskPhase.DONE and _is_end(task)]
+    return [name for name, task in state.tasks.items() if task.phase is TaskPhase.DONE and _is_end(state, task)]
 
 
-def _is_end(task: TaskState) -> bool:
-    """Whether nobody waits for it; a list that was gone over ends in its items."""
-    return not task.dependents and not task.unfolded
+def _is_end(state: RequestState, task: TaskState) -> bool:
+    """Whether nobody's output stands for its own; a list that was gone over ends in its items."""
+    return not task.unfolded and not any(_stands_for(state.tasks[name], task) for name in task.dependents)
 
 
 def _is_one_answer(state: RequestState, found: Mapping[str, TaskState]) -> bool:
     """Whether the only part is the final task of the plan, or the one that it selects."""
-    if len(found) != 1 or next(iter(found.values())).dependents:
+    if len(found) != 1 or not _is_end(state, next(iter(found.values()))):
         return False
     is_select = state.plan_entry is not None and state.plan_entry.plan.aggregation == "select"
-    return is_select or sum(_is_end(task) for task in state.tasks.values()) == 1
+    made_good = replaced(state)
+    return is_select or sum(_is_end(state, task) for name, task in state.tasks.items() if name not in made_good) == 1
 
 
 def gaps(state: RequestState) -> tuple[str, ...]:
-    """The tasks that are not done, each with its reason, and what was spawned in vain."""
+    """The tasks that are not done, each with its reason, unless others took its place; and what was spawned in vain."""
+    made_good = replaced(state)
     return tuple(
         f"{task.spec.name} is done, but {task.not_added}"
         if task.not_added
         else f"{task.spec.name} {_word(task)}" + (f": {task.reason}" if task.reason else "")
-        for task in state.tasks.values()
-        if task.phase is not TaskPhase.DONE or task.not_added
+        for name, task in state.tasks.items()
+        if task.not_added or (task.phase is not TaskPhase.DONE and name not in made_good)
     )
 
 

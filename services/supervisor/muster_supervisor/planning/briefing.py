@@ -1,5 +1,6 @@
 """What a planner is told beside the request: its team as it is right now, its limits, and the day. Pure."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from muster_agent.models.port import PlanBrief
@@ -25,12 +26,10 @@ NOTHING_SEEN = Seen()
 def brief_of(request: Request, team: Team, seen: Seen) -> PlanBrief:
     """The brief of a planner."""
     roles = live_cards(team, seen)
-    up = {tag for worker in seen.workers for tag in worker.tags}
-    away = tuple(role.name for role in roles if role.name not in up)
     return PlanBrief(
         text=request.text or "",
         roles=roles,
-        away=() if len(away) == len(roles) else away,  # nobody is up yet: that says nothing about one of them
+        away=away_of(roles, seen),
         workers=team.workers,
         persona=team.supervisor.persona,
         guidelines=team.supervisor.guidelines,
@@ -43,6 +42,14 @@ def brief_of(request: Request, team: Team, seen: Seen) -> PlanBrief:
         today=seen.today,
         notes=seen.notes,
     )
+
+
+def away_of(roles: Iterable[RoleCard], seen: Seen) -> tuple[str, ...]:
+    """The roles of which no worker is up."""
+    up = {tag for worker in seen.workers for tag in worker.tags}
+    names = [role.name for role in roles]
+    away = tuple(name for name in names if name not in up)
+    return () if len(away) == len(names) else away  # nobody is up yet: that says nothing about one of them
 
 
 def live_cards(team: Team, seen: Seen) -> tuple[RoleCard, ...]:

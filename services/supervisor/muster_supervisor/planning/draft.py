@@ -39,9 +39,8 @@ class _Read:
 
 def read_draft(text: str) -> Draft:
     """The plan of the tasks that can be read, without what they need of the others."""
-    bare = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
     try:
-        raw: object = from_json(bare)
+        raw: object = from_json(bare(text))
     except ValueError as error:
         return Draft(None, [f"the plan is not JSON: {error}"])
     fields = cast("Fields", raw) if isinstance(raw, dict) else {}
@@ -53,6 +52,11 @@ def read_draft(text: str) -> Draft:
     read = [_read(entry, f"tasks.{number}", mistakes) for number, entry in enumerate(entries)]
     tasks = _connected(read)
     return Draft(_plan({**fields, "tasks": tasks}, mistakes), mistakes[:MAX_MISTAKES])
+
+
+def bare(text: str) -> str:
+    """A reply without the code fence that a model may put around it."""
+    return text.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
 
 
 def _plan(fields: Fields, mistakes: list[str]) -> Plan | None:

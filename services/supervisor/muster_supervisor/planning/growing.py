@@ -5,11 +5,12 @@ The rules that the log alone decides are the fold's (`fault_of`); here are those
 
 from typing import cast
 
+from muster_agent.models.port import NOTHING
 from muster_agent.spawning import NOT_ALLOWED
 from muster_agent.team.schema import Team
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState, TaskState, context_of, fault_of
-from muster_protocol.messages import Extended, Failure
+from muster_protocol.messages import Extended, Failure, Usage
 from muster_protocol.messages.growth import OVER, kind_of
 from muster_protocol.plan import Plan, TaskSpec
 from muster_protocol.unfold import label_of, unfold_over
@@ -31,9 +32,10 @@ def grown(state: RequestState, cause: str, team: Team) -> Extended:
         return refused(cause, "bad_output", str(reason))
 
 
-def refused(cause: str, error_class: str, reason: str) -> Extended:
+def refused(cause: str, error_class: str, reason: str, usage: Usage = NOTHING) -> Extended:
     """The plan does not grow by this cause."""
-    return Extended(cause=cause, refused=Failure.model_validate({"class": error_class, "message": reason}))
+    failure = Failure.model_validate({"class": error_class, "message": reason})
+    return Extended(cause=cause, refused=failure, usage=usage)
 
 
 def routed(state: RequestState, found: Extended, team: Team) -> Extended:

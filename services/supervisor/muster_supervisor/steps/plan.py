@@ -6,31 +6,28 @@
 import asyncio
 import logging
 from contextlib import AbstractAsyncContextManager, nullcontext
-from datetime import UTC, datetime
 
 from muster_agent.models.port import Model
 from muster_agent.team.schema import ModelRole, Team
-from muster_bus.buckets.workers import live_workers
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import error_type
 from muster_protocol.counted import counted
 from muster_protocol.errors import Invalid, MusterError, Retryable, Terminal
 from muster_protocol.messages import PLAN, GrowthLimits, PlanRecorded, Request, Usage
 from muster_protocol.plan import TABLE, Retry
-from muster_supervisor.control import read_controls
 from muster_supervisor.owner import Owner
-from muster_supervisor.planning.briefing import NOTHING_SEEN, Seen
+from muster_supervisor.planning.briefing import NOTHING_SEEN
 from muster_supervisor.planning.planner import Planned, Unplannable, make_plan
 from muster_supervisor.spans import plan_span
 from muster_supervisor.spending import paying
 from muster_supervisor.steps.answer import refuse
 from muster_supervisor.steps.expect import with_expectations
+from muster_supervisor.steps.seen import seen_now
 from muster_supervisor.steps.wanted import Unwanted, while_wanted
 
 log = logging.getLogger("muster.supervisor")
 
 MAX_GROUPS, MAX_SAME = 20, 8  # of tasks that are the same work: more of them tell nothing new
-REGISTRY_SECONDS = 1.0  # for the cards of the workers; without them a plan is made all the same
 RETRY_SECONDS = 1.0  # before a plan is asked for or stored again
 
 
@@ -95,22 +92,8 @@ def _entry_of(owner: Owner, request: Request, planned: Planned) -> PlanRecorded:
 
 async def _planned(owner: Owner, request: Request, model: Model) -> Planned:
     async with _model_slot(owner, request):
-        return await make_plan(request, owner.resources.team, model, await _seen(owner, request))
-
-
-async def _seen(owner: Owner, request: Request) -> Seen:
-    """What a planner is shown; a plan that was given needs nothing of it."""
-    if request.text is None:
-        return NOTHING_SEEN
-    await read_controls(owner, 0)  # what people have said by now
-    try:
-        async with asyncio.timeout(REGISTRY_SECONDS):
-            workers = tuple(await live_workers(owner.bus))
-    except (TimeoutError, MusterError) as error:
-        log.debug("… request %s: planned without the registry: %s", owner.request_id, error)
-        workers = ()
-    today = datetime.fromtimestamp(owner.now(), UTC).strftime("%A, %d %B %Y")
-    return Seen(workers, owner.seconds_left(), today, tuple(note.reason for note in owner.state.notes))
+        seen = NOTHING_SEEN if request.text is None else await seen_now(owner)  # a given plan needs nothing of it
+        return await make_plan(request, owner.resources.team, model, seen)
 
 
 async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
@@ -128,9 +111,15 @@ async def _record(owner: Owner, plan_entry: PlanRecorded) -> None:
 
 
 def growth_limits(request: Request, team: Team) -> GrowthLimits:
-    """How far the plan may grow."""
-    tasks = min(team.limits.tasks, request.budget.tasks or team.limits.tasks)
-    return GrowthLimits(tasks=tasks, depth=team.limits.depth)
+    """How far the plan may grow. Whoever gives the plan, or says how many tasks it has, gets no others by a model."""
+    limits = team.limits
+    is_open = request.text is not None and request.num_tasks is None
+    return GrowthLimits(
+        tasks=min(limits.tasks, request.budget.tasks or limits.tasks),
+        depth=limits.depth,
+        rounds=limits.rounds if is_open else 0,
+        replacements=limits.replacements if is_open else 0,
+    )
 
 
 def _with_usage(owner: Owner, plan_entry: PlanRecorded) -> PlanRecorded:

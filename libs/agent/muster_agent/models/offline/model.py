@@ -1,8 +1,10 @@
-"""The offline model: fixed rules that plan, work and refine without an LLM, and say so."""
+"""The offline model: fixed rules that plan, work, refine and review without an LLM, and say so."""
 
 import asyncio
+import json
 from dataclasses import dataclass
 
+from muster_agent.models.offline.growth import replace_by_rules, review_by_rules
 from muster_agent.models.offline.plan import plan_by_rules
 from muster_agent.models.offline.work import SIGNATURE, work_by_rules
 from muster_agent.models.port import (
@@ -17,6 +19,7 @@ from muster_agent.models.port import (
     Reply,
     WorkBrief,
 )
+from muster_agent.models.standing import ReplaceBrief, ReviewBrief
 from muster_protocol.errors import Terminal
 
 _FAILED = "\n\nThe last attempt failed with: "
@@ -48,5 +51,9 @@ def _reply(ask: Ask) -> Reply:
             return work_by_rules(ask, brief)
         case RefineBrief(description=description, error=error):
             return Reply(text=f"{description.partition(_FAILED)[0]}{_FAILED}{error}\nAvoid that.")
+        case ReviewBrief() as brief:
+            return Reply(text=json.dumps(review_by_rules(brief), ensure_ascii=False))
+        case ReplaceBrief() as brief:
+            return Reply(text=json.dumps(replace_by_rules(brief), ensure_ascii=False))
         case ComposeBrief() | JudgeBrief() | ReduceBrief():
             raise Terminal("rules do not compose; outputs are merged without a model")

@@ -9,8 +9,11 @@ from muster_agent.models.prompts.judge import judge_prompt
 from muster_agent.models.prompts.plan import plan_prompt
 from muster_agent.models.prompts.reduce import reduce_prompt
 from muster_agent.models.prompts.refine import refine_prompt
+from muster_agent.models.prompts.replace import replace_prompt
+from muster_agent.models.prompts.review import review_prompt
 from muster_agent.models.prompts.text import Prompt
 from muster_agent.models.prompts.work import work_prompt
+from muster_agent.models.standing import ReplaceBrief, ReviewBrief
 
 
 def prompt(ask: Ask) -> Prompt:
@@ -18,16 +21,21 @@ def prompt(ask: Ask) -> Prompt:
     data = Boundary(ask.mark)
     match ask.brief:
         case PlanBrief() as brief:
-            return plan_prompt(brief, data)
+            told = plan_prompt(brief, data)
         case WorkBrief() as brief:
-            return work_prompt(brief, data)
+            told = work_prompt(brief, data)
         case RefineBrief() as brief:
-            return refine_prompt(brief, data)
+            told = refine_prompt(brief, data)
+        case ReviewBrief() as brief:
+            told = review_prompt(brief, data)
+        case ReplaceBrief() as brief:
+            told = replace_prompt(brief, data)
         case ComposeBrief() as brief:
-            return compose_prompt(brief, data)
+            told = compose_prompt(brief, data)
         case JudgeBrief() as brief:
-            return judge_prompt(brief, data)
+            told = judge_prompt(brief, data)
         case ReduceBrief() as brief:
-            return reduce_prompt(brief, data)
+            told = reduce_prompt(brief, data)
         case _:
             assert_never(ask.brief)
+    return told

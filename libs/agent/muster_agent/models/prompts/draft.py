@@ -1,4 +1,4 @@
-"""What a model writes through a strict schema: the choice of a judge, and a plan with all that it can say.
+"""What a model writes through a strict schema: a plan with all that it can say, its growth, and a judge's choice.
 
 A strict schema has no open objects, so `inputs` and `output_schema` are JSON in a text. Fields that most tasks leave
 out may be left out.
@@ -42,6 +42,27 @@ class PlanDraft(BaseModel):
     tasks: list[TaskDraft]
     aggregation: Aggregation = Field(description="how the final outputs become the answer")
     final_instruction: str = Field(description="how to write the answer, with its language, format and audience")
+
+
+class ReviewDraft(BaseModel):
+    """Whether the results are enough, as a model writes it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    verdict: Literal["finish", "more"]
+    reason: str = Field(description="why, in one or two sentences for whoever made the request")
+    tasks: list[TaskDraft] = Field(description="with more: the tasks that are still needed; with finish: empty")
+
+
+class ReplaceDraft(BaseModel):
+    """What becomes of what a failed task leaves, as a model writes it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    verdict: Literal["keep", "replace"]
+    reason: str = Field(description="why, in one or two sentences for whoever made the request")
+    drop: list[str] = Field(description="ids of skipped tasks whose work the new tasks do; with keep: empty")
+    tasks: list[TaskDraft] = Field(description="with replace: what takes their place; with keep: empty")
 
 
 class Choice(BaseModel):

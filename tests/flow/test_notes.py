@@ -15,7 +15,7 @@ TASK = {"id": "a", "description": "think", "tag": "thinker"}
 SAID = f">\\n{NOTE}\\n</request-"  # inside the boundary of what a person says
 
 
-@guards("services/supervisor/muster_supervisor/steps/plan.py", "await read_controls(owner, 0)", rule="I1", seconds=40)
+@guards("services/supervisor/muster_supervisor/steps/seen.py", "await read_controls(owner, 0)", rule="I1", seconds=40)
 async def test_a_note_that_comes_before_the_plan_reaches_whoever_plans(tmp_path: Path) -> None:
     async with thinking(tmp_path, HANGS) as team:
         await team.muster.stop("s1")

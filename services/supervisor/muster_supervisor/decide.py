@@ -22,8 +22,8 @@ from muster_protocol.fold import (
 )
 from muster_protocol.fold.budget import UNLIMITED
 from muster_protocol.fold.growth import replaced
+from muster_protocol.fold.moves import LEAST_SECONDS
 from muster_protocol.fold.people import why_cancelled
-from muster_protocol.fold.timers import LEAST_SECONDS
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
 from muster_protocol.questions import is_approval_asked
 from muster_protocol.retry import is_refined, retry_delay, retry_of

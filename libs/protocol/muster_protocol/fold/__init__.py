@@ -5,9 +5,9 @@ from muster_protocol.fold.counting import is_counted, is_stopped, settled_by
 from muster_protocol.fold.gathering import context_of
 from muster_protocol.fold.growth import is_complete, pending_growth
 from muster_protocol.fold.growth_rules import fault_of
+from muster_protocol.fold.moves import advance, last_moment, next_timer
 from muster_protocol.fold.rules import apply, fold
 from muster_protocol.fold.state import FINAL, Attempt, Entry, RequestState, TaskPhase, TaskState
-from muster_protocol.fold.timers import advance, last_moment, next_timer
 
 __all__ = [
     "FINAL",

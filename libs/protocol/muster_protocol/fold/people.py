@@ -4,11 +4,11 @@ The first decision of a question counts, or its default; what is said after its 
 open the deadline moves: see `RequestState.deadline`.
 """
 
+from muster_protocol.fold.moves import move_ends
 from muster_protocol.fold.orders import carry_out
 from muster_protocol.fold.plans import lay_out, release
 from muster_protocol.fold.questions import Asked, paused_seconds
 from muster_protocol.fold.state import Entry, RequestState
-from muster_protocol.fold.timers import move_ends
 from muster_protocol.messages import Decision, Question
 from muster_protocol.messages.people import APPROVAL, APPROVE, EDIT, MAX_NOTES
 from muster_protocol.plan import is_acyclic

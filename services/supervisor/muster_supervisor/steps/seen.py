@@ -1,4 +1,4 @@
-"""Looks at what a planner is to know beside the request: who is up, the time that is left, the day, what people said."""
+"""Looks at what a planner is to know beside the request: who is up, how much time is left, the day, what was said."""
 
 import asyncio
 import logging

@@ -60,7 +60,7 @@ async def test_a_high_request_starts_within_the_time_of_one_low_task(lanes: Must
 )
 async def test_a_low_request_has_its_share_while_high_work_never_ends(lanes: Muster) -> None:
     await start(lanes)
-    high = await lanes.submit(sleeping(2000, 0.01), priority="high")
+    high = await lanes.submit(sleeping(5000, 0.01), priority="high")
     await lanes.until(lambda: len(lanes.traces()) > 20, "high tasks run")
 
     low = await lanes.submit(sleeping(20, 0.01), priority="low")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import ValidationError
 from rich.console import Console
 
-from muster_bus.background import supervised
+from muster_bus.background import end, supervised
 from muster_bus.buckets.measures import read_measures
 from muster_cli.people.editor import contents, edit, read, written
 from muster_cli.plan.view import PlanView, print_plan
@@ -81,8 +81,7 @@ class Approval:
         except (Settled, NotAsked) as late:
             self.out.print(str(late), soft_wrap=True)
         finally:
-            settled.cancel()
-            await asyncio.wait([settled])
+            await end(settled)
 
     async def _said(self, choice: str, path: Path, settled: "asyncio.Task[None]") -> Decision | None:
         """Reply with what was chosen; raises with what is wrong with an edited plan."""
@@ -134,8 +133,7 @@ class Approval:
                 raise EOFError
             return reading.result()
         finally:
-            reading.cancel()
-            await asyncio.wait([reading])
+            await end(reading)
 
 
 def how_to_reply(request_id: str) -> str:

@@ -80,7 +80,7 @@ def spawned(role: str, *tasks: TaskSpec, spawns: bool = True) -> Extended:
             FunctionRole(name="third", tags=("aside",), run="roles:third"),
         ),
     )
-    log = planned(task("root"), task("end", "root"))
+    log = planned(task("root"), task("end", "root"), task("all-other").model_copy(update={"copy_of": "all"}))
     log.run(result("root").model_copy(update={"role": role, "tasks": tasks}))
     return grown(log.state, "spawned:root", team)
 
@@ -89,6 +89,7 @@ def test_what_is_spawned_is_routed_and_what_the_request_has_already_is_left_out(
     found = spawned(
         "work",
         task("end"),
+        TaskSpec(id="all", description="of which there is a copy", broadcast=True, match_some=("aside",)),
         TaskSpec(id="x", description="x", tag="aside"),
         TaskSpec(id="y", description="y", broadcast=True, match_some=("aside",), dependencies=("root",)),
         TaskSpec(id="z", description="z {item}", tag="work", over="x"),

@@ -13,6 +13,7 @@ import pytest
 from muster_protocol import subjects
 from muster_protocol.messages import AnswerStatus, ResultStatus
 from muster_testing.messages_server import message, running_messages_server, text, tool_use
+from muster_testing.waiting import until_asked
 from tests.guards import guards
 from tests.harness import Muster, running
 
@@ -135,6 +136,29 @@ async def test_what_a_preempted_run_had_spent_is_counted(tmp_path: Path):
         found = await muster.results(low)
 
     assert [(result.status, result.usage.tokens) for result in found[:1]] == [(ResultStatus.CANCELLED, 120)]
+
+
+@guards(ATTEMPT, " or self._meter.has_spent_of_limit", rule="I9", seconds=60)
+async def test_i9_what_has_spent_of_a_budget_does_not_give_way_since_its_next_run_might_spend_it_again(tmp_path: Path):
+    call = message(tool_use("call_1", "calculate", expression="1 + 1"), stop="tool_use")
+    last = replace(message(text("2")), is_held=True)
+    async with (
+        running(tmp_path, roles=THINKING + PREEMPT) as muster,
+        running_messages_server(call, last) as server,
+    ):
+        await asyncio.gather(
+            muster.start("worker", "w1", "--slots", "1", env=server.environment), muster.start("supervisor", "s1")
+        )
+        tasks = [{"id": "t", "tag": "thinker", "description": "add 1 and 1"}]
+        low = await muster.submit(tasks, priority="low", budget={"tokens": 50_000})
+        await muster.until(lambda: len(server.requests) == 2, "its last turn is awaited")
+        high = await muster.submit([{"id": "h"}], priority="high")
+
+        async def is_handed_back() -> bool:
+            return bool(await hand_backs(muster, high) or await hand_backs(muster, low))
+
+        await until_asked(is_handed_back, "one of the two is handed back")
+        assert (await muster.results(low), await hand_backs(muster, low)) == ([], [])
 
 
 @pytest.mark.parametrize(

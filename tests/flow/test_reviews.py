@@ -165,11 +165,16 @@ async def test_a_cancel_ends_a_review_that_hangs(tmp_path: Path) -> None:
     held = CannedReply(MORE.body, is_held=True)
     async with thinking(tmp_path, PLAN, held, COMPOSED) as (muster, server):
         await muster.start("supervisor", "s1", env=server.environment)
-        request = await muster.client.submit(ASKED)
+        request = await muster.client.submit(ASKED, budget={"tokens": 100_000})
         await muster.until(lambda: len(server.requests) == 2, "the supervisor reviews")
 
         await muster.client.cancel(request)
         answer = await muster.answer(request)
+
+        (ended,) = await growths(muster, request)
+        assert ended.refused is not None
+        assert ended.refused.error_class == "cancelled"
+        assert answer.usage.tokens == 1200 + ended.usage.tokens > 1200, "what nobody waits for any more is paid"
 
         assert (answer.status, muster.executions(request)) == (AnswerStatus.CANCELLED, {"one": 1, "two": 1})
 

@@ -33,6 +33,11 @@ class Meter:
     asking: str = ""  # the provider whose reply is waited for, or that gave none
     began: float = field(default_factory=time.monotonic)  # the calls are placed from here on
 
+    @property
+    def has_spent_of_limit(self) -> bool:
+        """Whether another run of the same attempt, which may spend as much again, would go beyond the limit."""
+        return self.limit != Limit() and (self.usage != NOTHING or bool(self.asking))
+
 
 def within_budget(ask: Ask, model: Model, spent: Usage, limit: Limit) -> Ask:
     """The same ask with an answer that the rest of the budget can pay for; an error if no useful one can be paid."""

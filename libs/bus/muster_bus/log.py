@@ -30,7 +30,7 @@ from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import Entry, RequestState, apply
-from muster_protocol.messages import LOG_KINDS, Answer, LogBody, PlanRecorded, Taken
+from muster_protocol.messages import LOG_KINDS, Answer, LogBody, PlanRecorded, Reserved, Taken
 
 log = logging.getLogger("muster.bus")
 
@@ -77,8 +77,12 @@ class RequestLog:
         await self._tail.close()
 
     async def append(self, body: LogBody, *, term: int = 0) -> int:
-        """Add an entry and fold up to it; returns its sequence."""
-        return (await self._write(body, term)).sequence
+        """Add an entry and fold up to it; returns its sequence.
+
+        A reservation that the fold refused is none: the broker must not take the next one for a copy of it.
+        """
+        nonce = secrets.token_hex(4) if isinstance(body, Reserved) else ""
+        return (await self._write(body, term, nonce=nonce)).sequence
 
     async def compare_and_set(self, body: Taken | PlanRecorded | Answer, *, term: int) -> bool:
         """Add an entry only if nothing came after what was folded. False: the log was read again, decide anew."""

@@ -135,9 +135,9 @@ class RunningAttempt:
             self._handler.cancel()
 
     def give_way(self, why: str) -> bool:
-        """Hand it back unharmed although its worker goes on; False: it is ending."""
+        """Hand it back unharmed although its worker goes on; False: it is ending, or would be paid twice."""
         is_ending = self.is_aborted or self._has_outcome or self._is_settling or self._gives_way
-        if is_ending or self._handler is None:
+        if is_ending or self._handler is None or self._meter.has_spent_of_limit:
             return False
         self._gives_way = why
         return self._handler.cancel()

@@ -7,14 +7,18 @@ import pytest
 from muster_agent.models.scripted import Scripted
 from muster_agent.team.schema import FunctionRole, Team
 from muster_protocol.errors import Invalid
-from muster_protocol.messages import Extended, Request
-from muster_protocol.plan import TaskSpec
+from muster_protocol.messages import Budget, Decision, Extended, Request
+from muster_protocol.plan import Plan, TaskSpec
 from muster_supervisor.planning.growing import grown
 from muster_supervisor.planning.planner import make_plan
-from tests.unit.protocol.log_builder import planned, result, task
+from muster_supervisor.planning.routing import route
+from muster_supervisor.steps.replies import edited
+from tests.guards import guards
+from tests.unit.protocol.log_builder import order, planned, result, task
 from tests.unit.protocol.test_growth import gave, growing, over
 from tests.unit.supervisor.fake_broker import TEAM
 
+ROUTING = "services/supervisor/muster_supervisor/planning/routing.py"
 FIND: dict[str, Any] = {"id": "find", "description": "find all pages of the site", "tag": "work"}
 
 
@@ -80,7 +84,7 @@ def spawned(role: str, *tasks: TaskSpec, spawns: bool = True) -> Extended:
             FunctionRole(name="third", tags=("aside",), run="roles:third"),
         ),
     )
-    log = planned(task("root"), task("end", "root"))
+    log = planned(task("root"), task("end", "root"), task("all-other").model_copy(update={"copy_of": "all"}))
     log.run(result("root").model_copy(update={"role": role, "tasks": tasks}))
     return grown(log.state, "spawned:root", team)
 
@@ -89,6 +93,7 @@ def test_what_is_spawned_is_routed_and_what_the_request_has_already_is_left_out(
     found = spawned(
         "work",
         task("end"),
+        TaskSpec(id="all", description="of which there is a copy", broadcast=True, match_some=("aside",)),
         TaskSpec(id="x", description="x", tag="aside"),
         TaskSpec(id="y", description="y", broadcast=True, match_some=("aside",), dependencies=("root",)),
         TaskSpec(id="z", description="z {item}", tag="work", over="x"),
@@ -118,3 +123,26 @@ def test_what_is_spawned_is_checked_like_a_plan(role: str, spec: TaskSpec, spawn
     found = spawned(role, spec, spawns=spawns)
 
     assert reason in (found.refused.message if found.refused else "")
+
+
+@guards(ROUTING, "task.tag not in (None, task.worker)", rule="I10", replace="task.tag")
+def test_a_template_for_a_named_worker_unfolds_whether_its_plan_or_a_person_names_it():
+    team = TEAM.model_copy(update={"workers": ("ann",)})
+    template = over("each", "find")
+    named = template.model_copy(update={"tag": None, "worker": "ann"})
+    routed = route(Plan(tasks=(task("find"), named)), team)
+    given = order("reassign", "each", 1).model_copy(update={"role": None, "worker": "ann"})
+    cases: list[tuple[tuple[TaskSpec, ...], list[Decision]]] = [
+        (routed.tasks, []),
+        ((task("find"), template), [given]),
+    ]
+    for tasks, orders in cases:
+        log = planned(*tasks)
+        for said in orders:
+            log.own(said)
+        log.run(gave("find", ["x", "y"]))
+
+        found = grown(log.state, "over:each", team)
+
+        assert (found.refused, [(spec.tag, spec.worker) for spec in found.add]) == (None, [("ann", "ann")] * 2)
+    assert edited(routed, Budget(), team)[0] == routed, "a person may change a plan as it is shown"

@@ -55,7 +55,9 @@ def context_of(state: RequestState, task: TaskState) -> dict[str, Output]:
             part = {"item": spec.inputs.get("item"), "status": _status(needed), "output": output}
             context.setdefault(spec.item_of, []).append(part)
         elif spec.copy_of is not None:
-            context.setdefault(spec.copy_of, {})[spec.tag or name] = {"status": _status(needed), "output": output}
+            copies = context.setdefault(spec.copy_of, {})
+            key = name if spec.tag is None or spec.tag in copies else spec.tag  # a person may have moved one to another
+            copies[key] = {"status": _status(needed), "output": output}
         elif needed.unfolded is not None:
             context.setdefault(name, [])
         elif needed.phase is TaskPhase.DONE:

@@ -13,7 +13,7 @@ spawned:<task>  The result of the task that counts asks for more tasks. The task
                 it is refused, the task is done all the same, and nobody waits for more.
 failure:<task>  The task has failed for good, and something was skipped for it. Others may be added, and those that
                 were never reserved may be dropped: they leave the plan, and their ids are not used again. The cause
-                ends by itself if the task succeeds late.
+                ends by itself if the task succeeds late or a person has it tried again. A task is one once.
 review:<n>      All tasks have ended, and the review before this one added something. It may add tasks, which may
                 depend on all that there is. Once it stands it stays, also if a late success lets a task wait again;
                 but its entry is not to be written before all has ended once more.

@@ -120,7 +120,8 @@ def begin(state: RequestState, task: TaskState) -> None:
 def _fail(state: RequestState, task: TaskState) -> None:
     """A task has failed for good: if others are skipped for it, the plan may grow by what is to replace them."""
     assert state.plan_entry is not None
-    if _lose(state, task) and state.replacements < state.plan_entry.growth.replacements:
+    if _lose(state, task) and not task.is_cause and state.replacements < state.plan_entry.growth.replacements:
+        task.is_cause = True
         state.replacements += 1
         state.growing[f"{FAILURE}:{task.spec.id}"] = task.spec.id
 
@@ -163,7 +164,12 @@ def _cause_of(state: RequestState, ended: TaskState) -> str:
 
 
 def revive_dependents(state: RequestState, recovered: TaskState) -> None:
-    """Let what was skipped behind a task wait again; skip once more what another failure stands before."""
+    """Let what was skipped behind a task wait again; skip once more what another failure stands before.
+
+    Nothing has to take the place of the task any more.
+    """
+    if state.growing.pop(f"{FAILURE}:{recovered.spec.id}", None):
+        state.replacements -= 1
     reached, revived = [recovered], list[TaskState]()
     while reached:
         task = reached.pop()

@@ -7,7 +7,7 @@ from muster_protocol.fold.moves import Cause, move, revive_dependents
 from muster_protocol.fold.state import MAX_SUPERSEDED, Attempt, Entry, RequestState, Superseded, TaskPhase, TaskState
 from muster_protocol.headers import is_owner
 from muster_protocol.messages import Result
-from muster_protocol.messages.growth import FAILURE, SPAWNED
+from muster_protocol.messages.growth import SPAWNED
 from muster_protocol.retry import POLICIES, is_retried
 from muster_protocol.status_words import ResultStatus
 
@@ -81,8 +81,6 @@ def _succeed_late(state: RequestState, task: TaskState, success: Result) -> None
     _succeed(state, task, success)
     if has_failed:
         state.open_tasks += 1  # it was counted as ended
-        if state.growing.pop(f"{FAILURE}:{task_id}", None):
-            state.replacements -= 1
         revive_dependents(state, task)
     move(state, task, Cause.SUCCEEDED_LATE)
 

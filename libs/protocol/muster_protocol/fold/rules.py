@@ -47,7 +47,7 @@ from muster_protocol.fold.moves import Cause, move
 from muster_protocol.fold.people import ask, decide
 from muster_protocol.fold.plans import plan
 from muster_protocol.fold.results import take_result
-from muster_protocol.fold.state import Attempt, Entry, RequestState, TaskPhase
+from muster_protocol.fold.state import Attempt, Entry, RequestState, TaskPhase, TaskState
 from muster_protocol.fold.terms import note_progress, take
 from muster_protocol.fold.writers import WRITERS, may_write
 from muster_protocol.messages import (
@@ -58,6 +58,7 @@ from muster_protocol.messages import (
     LogBody,
     PlanRecorded,
     Question,
+    Reservation,
     Reserved,
     Result,
     Revision,
@@ -98,7 +99,7 @@ def _reserved(state: RequestState, entry: Entry, body: Reserved) -> None:
         left, tokens, usd = left_of(state), reservation.tokens, reservation.usd
         if left is not UNLIMITED:
             tokens, usd = left.grant(tokens, usd)
-        if left.is_used_up or not move(state, task, Cause.RESERVED):
+        if left.is_used_up or _is_outdated(task, reservation) or not move(state, task, Cause.RESERVED):
             continue
         attempt = Attempt(
             reservation.attempt,
@@ -118,6 +119,12 @@ def _reserved(state: RequestState, entry: Entry, body: Reserved) -> None:
         state.tokens_set_aside += tokens or 0
         state.usd_set_aside += usd or 0.0
         heapq.heappush(state.timers, (attempt.expiry, reservation.task_id, attempt.number))
+
+
+def _is_outdated(task: TaskState, reservation: Reservation) -> bool:
+    """Whether its role was chosen before a person gave the task to another one."""
+    is_moved = task.moved_at == len(task.attempts) and not task.spec.roles
+    return is_moved and reservation.role is not None and reservation.role != task.spec.tag
 
 
 def _dispatched(state: RequestState, _: Entry, body: Dispatched) -> None:

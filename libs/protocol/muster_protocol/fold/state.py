@@ -141,6 +141,7 @@ class TaskState:
     superseded: list[Superseded] = field(default_factory=list[Superseded])  # the first few
     grown_by: str = ""  # the cause by which the plan grew by it; empty: the plan began with it
     depth: int = 0  # how many that were spawned are behind it
+    is_cause: bool = False  # its failure was one to look for others, which it is once
     is_spawning: bool = False  # done, but what it spawned is still to be recorded
     also: frozenset[str] = frozenset()  # of its dependencies, those that it waits for because others spawned them
 

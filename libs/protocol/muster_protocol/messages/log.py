@@ -126,7 +126,8 @@ class Reserved(LogEntry):
 
     def id_for(self, origin: Origin) -> str:
         what = f".{self.purpose}.{self.tokens}.{self.usd}" if self.purpose else _first_of(self.attempts)
-        return f"{origin.request_id}.{self.kind}.{origin.term}{what}"
+        nonce = f".{origin.nonce}" if origin.nonce else ""  # what the fold refused may be reserved again
+        return f"{origin.request_id}.{self.kind}.{origin.term}{what}{nonce}"
 
 
 class Dispatch(Frozen):

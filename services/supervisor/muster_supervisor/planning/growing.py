@@ -73,7 +73,9 @@ def _spawned(state: RequestState, task: TaskState, team: Team) -> tuple[TaskSpec
     role = next((role for role in team.roles if role.name == task.role), None)
     if role is None or not role.spawns:
         raise Invalid(NOT_ALLOWED.format(role=task.role))
-    return tuple(spec for spec in task.success.tasks if spec.id not in state.tasks and spec.id not in state.dropped)
+    broadcast = {one.spec.copy_of for one in state.tasks.values()}  # of which there are only the copies
+    known = state.tasks.keys() | state.dropped.keys() | broadcast
+    return tuple(spec for spec in task.success.tasks if spec.id not in known)
 
 
 def _mistakes(add: tuple[TaskSpec, ...], team: Team) -> list[str]:

@@ -15,7 +15,7 @@ from muster_protocol.fields import nearest
 from muster_protocol.messages import Budget
 from muster_protocol.plan import MAX_INPUTS, MAX_TASKS, AtLeast, Plan, TaskSpec, copy_id, cycle_in, needs_of
 from muster_supervisor.planning.repeated import nearly_same_work, same_work
-from muster_supervisor.planning.routing import Matching, matcher
+from muster_supervisor.planning.routing import Matching, is_by_name, matcher
 from muster_supervisor.planning.vague import is_vague
 
 MESSAGE_DEPTH = 8  # levels of lists and objects around inputs, in whichever message they travel
@@ -103,7 +103,8 @@ def _route_findings(plan: Plan, team: Team, matching: Matching) -> list[Finding]
 
 def _route_fault(task: TaskSpec, team: Team, known: set[str], matching: Matching) -> tuple[str, str]:
     """The field and the reason why no role can get a task; both empty when a role can."""
-    tags = ((task.tag,) if task.tag else ()) + task.match_all + task.match_some
+    own = (task.tag,) if task.tag and not is_by_name(task) else ()
+    tags = own + task.match_all + task.match_some
     unknown = [tag for tag in tags if tag not in known]
     if task.worker is not None and (fault := _worker_fault(task, team)):
         return ".worker", fault

@@ -9,12 +9,18 @@ from muster_protocol.plan import Plan, TaskSpec, copy_id
 Matching = Callable[[TaskSpec], tuple[Role, ...]]
 
 
+def is_by_name(task: TaskSpec) -> bool:
+    """Whether nothing is said but who does it; one that was routed has the worker's name as its tag."""
+    has_more = task.tag not in (None, task.worker) or task.match_all or task.match_some or task.broadcast
+    return task.worker is not None and not has_more
+
+
 def matcher(team: Team) -> Matching:
     """A function from a task to the roles that may get it; each combination of tags is looked up once."""
     known: dict[tuple[object, ...], tuple[Role, ...]] = {}
 
     def matching(task: TaskSpec) -> tuple[Role, ...]:
-        if task.worker is not None and not (task.tag or task.match_all or task.match_some or task.broadcast):
+        if is_by_name(task):
             return ()  # it is for the worker to say which of its roles does it
         key = (task.tag, task.match_all, task.match_some)
         if key not in known:

@@ -27,13 +27,15 @@ async def dispatch(owner: Owner, step: DispatchTasks) -> None:
     if owner.is_workflow_new:
         owner.is_workflow_new = False
         await owner.bus.tracing.exported()  # what hangs under a span that nobody has would be an orphan
-    chosen = (with_role(owner, reservation) for reservation in step.attempts)
+    there = (reservation for reservation in step.attempts if reservation.task_id in owner.state.tasks)
+    chosen = (with_role(owner, reservation) for reservation in there)
     attempts = tuple(reservation for reservation in chosen if reservation is not None)
     if not attempts:
-        return  # the one before took the only probe
+        return  # the one before took the only probe, or they left the plan
     sequence = await owner.append(Reserved(attempts=attempts))
     owner.check()
-    reserved = [(owner.state.tasks[r.task_id], r.attempt) for r in attempts]
+    tasks = owner.state.tasks  # by now without those that were dropped meanwhile
+    reserved = [(tasks[r.task_id], r.attempt) for r in attempts if r.task_id in tasks]
     ours = [
         (task, task.attempts[-1])
         for task, number in reserved

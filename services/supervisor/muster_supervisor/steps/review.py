@@ -23,6 +23,7 @@ from muster_supervisor.spans import grow_span
 from muster_supervisor.spending import Paying, paying
 from muster_supervisor.steps.grow import RETRY_SECONDS, record_growth
 from muster_supervisor.steps.seen import seen_now
+from muster_supervisor.steps.wanted import Unwanted, while_wanted
 
 log = logging.getLogger("muster.supervisor")
 
@@ -54,9 +55,11 @@ async def _extended(owner: Owner, cause: str) -> Extended | None:
     """What is to be recorded for a cause, with what it did cost; None: nothing was asked, and nothing is to be."""
     model = paying(owner, cause)
     try:
-        extended = await _asked(owner, cause, model)
+        extended = await while_wanted(owner, _asked(owner, cause, model))
     except (LeaseLost, Superseded):
         raise
+    except Unwanted:
+        extended = refused(cause, "cancelled", "the request is being ended")  # what it did cost by now is paid
     except TimeoutError:
         extended = refused(cause, "timeout", f"{model.name} has not said in time what else is to be done")
     except MusterError as error:

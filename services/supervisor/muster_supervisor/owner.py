@@ -97,9 +97,7 @@ class Owner:
         self.meters: dict[tuple[int, str], Meter] = {}  # of our own model calls, by term and purpose
         self.revising: set[str] = set()  # tasks whose next attempt is being prepared
         self.growing: set[str] = set()  # causes for which a model is asked by what the plan is to grow
-        self.told_to_stop: set[tuple[str, int, int | None]] = (
-            set()
-        )  # attempts for which nobody waits, and their messages
+        self.told_to_stop: set[tuple[str, int, int | None]] = set()  # attempts nobody waits for, and their messages
         self.is_ending = asyncio.Event()  # the log says that somebody has cancelled the request
         self.copying = asyncio.Lock()  # held while what people said is copied into the log
         self._background: set[asyncio.Task[None]] = set()

@@ -1,9 +1,13 @@
 """What a broker answers to a read may be damaged on the way: then it is asked again."""
 
+import asyncio
+
 import pytest
 
 from muster_bus.broker.embedded import Server
+from muster_bus.broker.nats_repairs import RepairedClient
 from muster_bus.connection import Bus
+from muster_bus.read_stream import read_subject
 from muster_testing import Proxy
 from tests.bus.broker_tools import result
 from tests.bus.conftest import Connect
@@ -50,3 +54,29 @@ async def test_an_answer_that_cannot_be_read_is_asked_for_again(
         assert stored.headers["sender"]
     finally:
         await proxy.close()
+
+
+class CancelsItself(RepairedClient):
+    """Cancels whoever waits in the moment in which a message wakes it."""
+
+    waiting: asyncio.Task[object] | None = None
+
+    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
+        await super()._process_msg(sid, subject, reply, data, headers)
+        if self.waiting is not None:
+            asyncio.get_running_loop().call_soon(self.waiting.cancel)
+            self.waiting = None
+
+
+@guards("libs/bus/muster_bus/read_stream.py", "with heeding_cancellation():", rule="I12", replace="if True:")
+async def test_a_cancellation_that_comes_with_a_page_is_not_forgotten(broker: Server, bus: Bus):
+    await bus.store(result(), bus.origin("r1"), give_up_after=5)
+    client = CancelsItself()
+    await client.connect(broker.url)
+
+    client.waiting = reading = asyncio.ensure_future(read_subject(client, "results.r1"))
+    try:
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+    finally:
+        await client.close()

@@ -39,8 +39,10 @@ ONLY_IN = {
 }
 PURE = [
     *(name for name in MODULES if name.startswith("muster_protocol.")),
+    "muster_bus.lanes.turns",
     "muster_supervisor.decide",
     "muster_supervisor.planning.estimate",
+    "muster_supervisor.planning.growing",
     "muster_supervisor.planning.lint",
     "muster_supervisor.planning.lint_growth",
     "muster_supervisor.planning.repeated",
@@ -55,6 +57,7 @@ PURE = [
     "muster_supervisor.choosing.choose",
     "muster_supervisor.choosing.providers",
     "muster_supervisor.choosing.unserved",
+    "muster_supervisor.choosing.window",
     "muster_supervisor.composing.final",
     "muster_supervisor.composing.fit",
     "muster_supervisor.composing.merge",
@@ -92,6 +95,7 @@ VALUES = {
     "muster_agent.team.schema",
     "muster_agent.models.port",
     "muster_agent.models.standing",
+    "muster_agent.spawning",
     "muster_agent.output_schema",
 }
 READS_THE_ENVIRONMENT = {

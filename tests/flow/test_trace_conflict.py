@@ -21,14 +21,17 @@ async def team(tmp_path: Path) -> AsyncGenerator[Contest]:
 async def test_a_conflict_is_a_span_of_the_request_that_names_both_sides(
     team: Contest, collector: Collector, tmp_path: Path
 ):
-    services = {"s1": "supervisor", "w1": "worker", "w2": "worker", "c1": "coordinator"}
-    await asyncio.gather(*(team.start(kind, name, env=collector.environment) for name, kind in services.items()))
+    busy = ("--slots", "1")  # whoever runs the task has no slot for its copy
+    services = {"s1": ("supervisor",), "w1": ("worker", *busy), "w2": ("worker", *busy), "c1": ("coordinator",)}
+    started = [(kind, name, *options) for name, (kind, *options) in services.items()]
+    await asyncio.gather(*(team.start(*words, env=collector.environment) for words in started))
     request_id = await team.ask_one(until="go")
     await team.until_running(request_id)
 
     await team.copy(await team.task_message())
     await team.until_running(request_id, 2)
     found = await team.conflict(request_id, lambda record: bool(record.stops))
+    await team.until_logged(found.stops[0].worker, "stopped: ")  # else it may be the first to finish
     team.release("go")
     answer = await team.answer(request_id)
     tree = await tree_of(collector, answer.trace_id or "", _is_decided)

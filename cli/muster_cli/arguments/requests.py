@@ -15,9 +15,8 @@ def add_commands(add_parser: AddParser) -> None:
     logs.add_argument("--follow", action="store_true", help="go on until the request is answered")
     logs.add_argument("--json", action="store_true", help="one JSON object for each line")
     trace = add_command(add_parser, "trace", "what happened in a request, step by step: a waterfall of its log")
-    trace.usage = (
-        "muster trace ID [-h] [--all] [--json] [--jaeger [URL]] [--nats-url URL]"  # the id first: URL would take it
-    )
+    # The id first: URL would take it.
+    trace.usage = "muster trace ID [-h] [--all] [--json] [--jaeger [URL]] [--nats-url URL]"
     trace.add_argument("id", metavar="ID", help="of a request")
     trace.add_argument("--all", action="store_true", help="every line, also of a very long request")
     add_json(trace)

@@ -3,7 +3,7 @@
 import json
 from argparse import Namespace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from muster_agent.team.file import load_team
 from muster_agent.team.lookup import find_team_file
@@ -14,9 +14,13 @@ from muster_cli.connect import connect
 from muster_cli.json_file import read_json
 from muster_cli.view.console import console, is_interactive, read_standard_input, say, say_json
 from muster_cli.view.follow import follow
+from muster_client import Client
 from muster_protocol.errors import MusterError
 from muster_protocol.messages import Request
 from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
+
+if TYPE_CHECKING:
+    from muster_cli.people.approve import Approval
 
 
 async def ask(given: Namespace, settings: Settings) -> int:
@@ -67,10 +71,14 @@ async def send_and_follow(given: Namespace, settings: Settings, fields: dict[str
             else:
                 say(request_id)
             return Exit.DONE
-        asks = given.approve and not given.json and is_interactive()
-        approval = None
-        if asks:
-            from muster_cli.people.approve import Approval  # it draws plans, which no other way of asking does
-
-            approval = Approval(client, request_id, console(is_error=True), team_here(settings), settings.editor)
+        approval = _approval(given, client, request_id, settings)
         return await follow(client, request_id, is_json=given.json, jaeger_url=settings.jaeger_url, approval=approval)
+
+
+def _approval(given: Namespace, client: Client, request_id: str, settings: Settings) -> "Approval | None":
+    """What asks whoever sits at the terminal about the plan; None: nobody does, or the plan waits for nobody."""
+    if not given.approve or given.json or not is_interactive():
+        return None
+    from muster_cli.people.approve import Approval  # it draws plans, which no other way of asking does
+
+    return Approval(client, request_id, console(is_error=True), team_here(settings), settings.editor)

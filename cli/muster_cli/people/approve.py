@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import ValidationError
 from rich.console import Console
 
-from muster_bus.background import supervised
+from muster_bus.background import end, supervised
 from muster_bus.buckets.measures import read_measures
 from muster_cli.people.editor import contents, edit, read, written
 from muster_cli.plan.view import PlanView, print_plan
@@ -21,7 +21,7 @@ from muster_protocol.errors import BrokerAway, Invalid, MusterError
 from muster_protocol.fold import Entry, RequestState, apply
 from muster_protocol.messages import Decision, Usage, invalid
 from muster_protocol.messages.people import APPROVAL, APPROVE, EDIT, REJECT
-from muster_protocol.questions import words_of
+from muster_protocol.questions import is_approval_asked, words_of
 from muster_supervisor.planning.estimate import estimate_for
 from muster_supervisor.planning.lint import Finding
 
@@ -45,7 +45,7 @@ class Approval:
 
     async def ask(self) -> None:
         """Bring the plan to a decision, by this person or by anybody else; at once if the request is over first."""
-        state = await self._until(lambda state: is_asked(state) or is_decided(state))
+        state = await self._until(is_approval_asked)
         if state.answer is not None or state.plan_entry is None or is_decided(state):
             return
         try:
@@ -81,8 +81,7 @@ class Approval:
         except (Settled, NotAsked) as late:
             self.out.print(str(late), soft_wrap=True)
         finally:
-            settled.cancel()
-            await asyncio.wait([settled])
+            await end(settled)
 
     async def _said(self, choice: str, path: Path, settled: "asyncio.Task[None]") -> Decision | None:
         """Reply with what was chosen; raises with what is wrong with an edited plan."""
@@ -134,16 +133,11 @@ class Approval:
                 raise EOFError
             return reading.result()
         finally:
-            reading.cancel()
-            await asyncio.wait([reading])
+            await end(reading)
 
 
 def how_to_reply(request_id: str) -> str:
     return f"`muster reply {request_id} approve`, `… edit --plan FILE` or `… reject --reason TEXT`"
-
-
-def is_asked(state: RequestState) -> bool:
-    return any(state.questions[name].question.cause == APPROVAL for name in state.open_questions)
 
 
 def is_decided(state: RequestState) -> bool:

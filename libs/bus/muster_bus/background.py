@@ -9,12 +9,22 @@ from typing import Any
 
 log = logging.getLogger("muster.bus")
 
+CANCEL_SECONDS = 0.5  # for a task to clean up, before it is cancelled again
+
 
 def supervised(coroutine: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
     """Run it in the background. The caller keeps the task and cancels it; an error that ends it is logged as a bug."""
     task = asyncio.get_running_loop().create_task(coroutine)
     task.add_done_callback(partial(_ended, what))
     return task
+
+
+async def end(*tasks: "asyncio.Future[Any]") -> None:
+    """Cancel tasks until they have ended: `wait_for` of Python 3.11, which nats-py uses, may forget a cancel."""
+    while running := [task for task in tasks if not task.done()]:
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running, timeout=CANCEL_SECONDS)
 
 
 @contextmanager

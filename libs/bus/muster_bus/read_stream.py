@@ -18,6 +18,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
+from muster_bus.broker.cancelling import heeding_cancellation
 from muster_bus.broker.nats_fast import PLAIN, header_lines
 from muster_protocol.errors import BrokerAway
 from muster_protocol.subjects import stream_of
@@ -81,7 +82,8 @@ async def _read_direct(nc: Client, stream: str, subject: str, after: int, is_pag
             await nc.publish(f"$JS.API.DIRECT.GET.{stream}", json.dumps(ask).encode(), reply=inbox)
             pending = 0
             while True:
-                message = await subscription.next_msg(READ_SECONDS)
+                with heeding_cancellation():
+                    message = await subscription.next_msg(READ_SECONDS)
                 headers = message.headers or {}
                 if "Nats-Sequence" in headers:  # also when the stored message brings a status of its own
                     found.append(_raw(message, stream))

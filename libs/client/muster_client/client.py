@@ -79,9 +79,8 @@ class Client(Speaker):
         self.team = team
         self.usual_deadline_seconds = DEFAULT_DEADLINE_SECONDS  # of requests that name none, until the log says it
         self._longest_deadline: float | None = None
-        self._sent: OrderedDict[str, float] = (
-            OrderedDict()
-        )  # known to be kept, each with its deadline as far as we know
+        # Requests that are known to be kept, each with its deadline as far as we know.
+        self._sent: OrderedDict[str, float] = OrderedDict()
 
     @classmethod
     async def connect(

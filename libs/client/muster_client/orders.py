@@ -3,13 +3,10 @@
 As with replies, an order is kept as soon as it is stored on `control`; the owner writes into the log what it became.
 """
 
-import asyncio
-import secrets
-
 from muster_bus.connection import Bus
 from muster_bus.log import RequestLog
 from muster_client.queue import check_known
-from muster_client.replies import GIVE_UP_AFTER_SECONDS, LOOK_SECONDS, TAKEN_IN_SECONDS, raise_refused
+from muster_client.saying import TAKEN_IN_SECONDS, raise_refused, say, taken_in
 from muster_protocol.errors import Terminal
 from muster_protocol.fold import RequestState
 from muster_protocol.messages import Decision, ReassignTask, RetryTask
@@ -39,23 +36,10 @@ async def order(bus: Bus, said: RetryTask | ReassignTask, within: float = TAKEN_
             await check_known(bus, said.request_id)
         if known.state.answer is not None:
             raise Answered(known.state)
-        origin = bus.origin(said.request_id, nonce=secrets.token_hex(4))
-        stored = await bus.store(said, origin, give_up_after=GIVE_UP_AFTER_SECONDS)
-        return await _taken_in(known, stored.sequence, within)
+        sequence = await say(bus, said)
+        return await taken_in(known, lambda state: _outcome(state, sequence), within)
     finally:
         await known.close()
-
-
-async def _taken_in(known: RequestLog, sequence: int, within: float) -> Decision | None:
-    """What the owner makes of the message at this place on `control`."""
-    try:
-        async with asyncio.timeout(within):
-            while (found := _outcome(known.state, sequence)) is None:
-                if not await known.changed(LOOK_SECONDS):
-                    await known.refresh()
-            return found
-    except TimeoutError:
-        return None
 
 
 def _outcome(state: RequestState, sequence: int) -> Decision | None:

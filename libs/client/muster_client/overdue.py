@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeVar
 
+from muster_bus.background import end
 from muster_bus.buckets.workers import live_workers
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
@@ -99,8 +100,7 @@ async def in_time(work: Coroutine[object, object, T], expected: Expected) -> T:
             if await expected.is_overdue():
                 raise await expected.no_answer()
     finally:
-        working.cancel()
-        await asyncio.wait({working})
+        await end(working)
 
 
 def seconds_of(request: Queued) -> float | None:

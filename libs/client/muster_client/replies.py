@@ -4,22 +4,17 @@ A reply is kept as soon as it is stored on `control`. That is not yet a decision
 a plan with mistakes is refused. The owner writes into the log which of the three it is.
 """
 
-import asyncio
-import secrets
 from typing import Any, TypedDict
 
 from muster_bus.connection import Bus
 from muster_bus.log import RequestLog
+from muster_client.saying import TAKEN_IN_SECONDS, raise_refused, say, taken_in
 from muster_protocol.errors import Invalid, Terminal
 from muster_protocol.fold import RequestState
 from muster_protocol.fold.questions import Asked
 from muster_protocol.messages import Decision, Reply
 from muster_protocol.plan import Plan
 from muster_protocol.questions import words_of
-
-GIVE_UP_AFTER_SECONDS = 30.0
-TAKEN_IN_SECONDS = 5.0  # by an owner that lives; without one the reply is kept
-LOOK_SECONDS = 1.0
 
 
 class ReplyFields(TypedDict, total=False):
@@ -55,9 +50,8 @@ async def reply_to(bus: Bus, reply: Reply, within: float = TAKEN_IN_SECONDS) -> 
         asked = question_for(known.state, reply.question)
         if asked.decision is not None:
             raise Settled(asked.decision)
-        origin = bus.origin(reply.request_id, nonce=secrets.token_hex(4))
-        stored = await bus.store(reply, origin, give_up_after=GIVE_UP_AFTER_SECONDS)
-        return await _taken_in(known, reply.question, stored.sequence, within)
+        sequence = await say(bus, reply)
+        return await taken_in(known, lambda state: _outcome(state, reply.question, sequence), within)
     finally:
         await known.close()
 
@@ -73,27 +67,6 @@ def question_for(state: RequestState, name: str) -> Asked:
     if len(open_ones) > 1:
         raise NotAsked(f"{state.request_id} asks several: {', '.join(open_ones)}; say which", "question")
     return state.questions[open_ones[0] if open_ones else list(state.questions)[-1]]
-
-
-async def _taken_in(known: RequestLog, question: str, sequence: int, within: float) -> Decision | None:
-    """What the owner makes of the message at this place on `control`."""
-    try:
-        async with asyncio.timeout(within):
-            while (found := _outcome(known.state, question, sequence)) is None:
-                if not await known.changed(LOOK_SECONDS):
-                    await known.refresh()
-            return found
-    except TimeoutError:
-        return None
-
-
-def raise_refused(state: RequestState, sequence: int) -> None:
-    """Raise with the reason, if the owner refused the message at this place on `control`."""
-    refused = next((one for one in state.refusals if one.control_sequence == sequence), None)
-    if refused is not None:
-        where, _, reason = refused.reason.partition(": ")
-        is_field = bool(reason) and " " not in where
-        raise Invalid(reason if is_field else refused.reason, where if is_field else "")
 
 
 def _outcome(state: RequestState, question: str, sequence: int) -> Decision | None:

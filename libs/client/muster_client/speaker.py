@@ -1,12 +1,12 @@
 """What a client says to a request that goes on: cancel, reply, note, retry, reassign."""
 
-import secrets
 from typing import Unpack
 
 from muster_bus.connection import Bus
 from muster_bus.log import read_log
 from muster_client.orders import order
-from muster_client.replies import GIVE_UP_AFTER_SECONDS, ReplyFields, question_for, reply_to
+from muster_client.replies import ReplyFields, question_for, reply_to
+from muster_client.saying import say
 from muster_protocol import subjects
 from muster_protocol.fold import RequestState, fold
 from muster_protocol.messages import Cancel, Decision, Note, ReassignTask, Reply, RetryTask
@@ -25,7 +25,7 @@ class Speaker:
 
     async def cancel(self, request_id: str, reason: str = "") -> None:
         """Ask the owner to end the request now; returns when that is kept."""
-        await self._say(Cancel(request_id=subjects.as_id(request_id), reason=reason))
+        await say(self.bus, Cancel(request_id=subjects.as_id(request_id), reason=reason))
 
     async def reply(self, request_id: str, choice: str = "", **more: Unpack[ReplyFields]) -> Decision | None:
         """Reply to what a request asks; the decision that it became. None: it is kept, and nobody has taken it in yet.
@@ -39,7 +39,7 @@ class Speaker:
 
     async def note(self, request_id: str, text: str) -> None:
         """Say something about a request that goes on; returns when that is kept."""
-        await self._say(Note.of({"request_id": subjects.as_id(request_id), "text": text}))
+        await say(self.bus, Note.of({"request_id": subjects.as_id(request_id), "text": text}))
 
     async def retry(self, request_id: str, task_id: str, reason: str = "") -> Decision | None:
         """Try a task again that failed or waits for its next attempt. None: it is kept, nobody has taken it in yet.
@@ -55,7 +55,3 @@ class Speaker:
         """Give a task that is not done to another role, or to one worker; returns and raises as `retry` does."""
         fields = {"request_id": subjects.as_id(request_id), "task_id": task_id, "role": role, "worker": worker}
         return await order(self.bus, ReassignTask.of({**fields, "reason": reason}))
-
-    async def _say(self, said: Cancel | Note) -> None:
-        origin = self.bus.origin(said.request_id, nonce=secrets.token_hex(4))
-        await self.bus.store(said, origin, give_up_after=GIVE_UP_AFTER_SECONDS)

@@ -24,7 +24,6 @@ ALL_REQUESTS = "requests.*"
 ALL_TASKS = "tasks.>"  # of all lanes
 ALL_RESULTS = "results.*"
 ALL_LIVE = "live.results.*"
-ALL_CALLBACKS = "callbacks.*"
 ALL_EVENTS = "events.*"
 ALL_CONTROL = "control.*"
 

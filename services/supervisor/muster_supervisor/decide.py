@@ -21,7 +21,7 @@ from muster_protocol.fold import (
     pending_growth,
 )
 from muster_protocol.fold.budget import UNLIMITED
-from muster_protocol.fold.growth import replaced
+from muster_protocol.fold.growth import lacking
 from muster_protocol.fold.moves import LEAST_SECONDS
 from muster_protocol.fold.people import why_cancelled
 from muster_protocol.messages import AnswerStatus, Failure, Reservation
@@ -151,13 +151,10 @@ def next_time(state: RequestState) -> float | None:
 
 
 def status_of(state: RequestState) -> AnswerStatus:
-    """The status of an answer that is given now. A failure whose place others took, is none that is left."""
-    done = sum(task.phase is TaskPhase.DONE for task in state.tasks.values())
-    if not done:
+    """The status of an answer that is given now."""
+    if not any(task.phase is TaskPhase.DONE for task in state.tasks.values()):
         return AnswerStatus.FAILED
-    is_whole = done + len(replaced(state)) == len(state.tasks)
-    is_whole = is_whole and not any(task.not_added for task in state.tasks.values())
-    return AnswerStatus.DONE if is_whole else AnswerStatus.PARTIAL
+    return AnswerStatus.PARTIAL if lacking(state) else AnswerStatus.DONE
 
 
 def timed_out(task_id: str, timeout_seconds: float) -> Failure:

@@ -58,7 +58,7 @@ class Resources:
     bus: Bus
     team: Team
     model: Model
-    model_slots: ModelSlots  # held while planning, refining or composing, never while waiting
+    model_slots: ModelSlots  # held while the model is called, never while waiting
     lease_seconds: float
     measuring: Measuring
     longest_deadline: float  # with what waiting for people may add: half the age of the logs
@@ -80,10 +80,8 @@ class Owner:
         self.trace = resources.bus.tracing.request(request_id, delivery.headers)
         self.log = RequestLog(resources.bus, request_id, self.trace.carrier, self._on_folded)
         self._measured_up_to = 0
-        self._tags: tuple[tuple[int, int], frozenset[str]] = (
-            (0, 0),
-            frozenset(),
-        )  # so many tasks, that decision
+        # The tags of so many tasks, as far as people have spoken.
+        self._tags: tuple[tuple[int, int], frozenset[str]] = ((0, 0), frozenset())
         self.turns: Counter[tuple[str, ...]] = Counter()  # of roles that match the same tasks
         self.term = 0
         self.planning_error = ""  # why there is no plan yet
@@ -99,7 +97,7 @@ class Owner:
         self.meters: dict[tuple[int, str], Meter] = {}  # of our own model calls, by term and purpose
         self.revising: set[str] = set()  # tasks whose next attempt is being prepared
         self.growing: set[str] = set()  # causes for which a model is asked by what the plan is to grow
-        self.told_to_stop: set[tuple[str, int, int | None]] = set()  # attempts that were overtaken, and their messages
+        self.told_to_stop: set[tuple[str, int, int | None]] = set()  # attempts nobody waits for, and their messages
         self.is_ending = asyncio.Event()  # the log says that somebody has cancelled the request
         self.copying = asyncio.Lock()  # held while what people said is copied into the log
         self._background: set[asyncio.Task[None]] = set()

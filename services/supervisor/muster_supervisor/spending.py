@@ -13,7 +13,8 @@ from typing import Literal
 from muster_agent.budget import Limit, Meter, estimated_tokens, within_budget
 from muster_agent.errors import ModelAway
 from muster_agent.models.port import Ask, Model, Price, Reply
-from muster_protocol.fold import Left, left_of
+from muster_protocol.fold import Left
+from muster_protocol.fold.budget import left_for
 from muster_protocol.messages import Budget, Reserved, Usage
 from muster_protocol.workers.breaker import BreakerEvent
 from muster_supervisor.owner import Owner
@@ -111,16 +112,13 @@ class Paying:
 
     def _left(self) -> Left:
         """What nobody else has spent or set aside."""
-        state = self._owner.state
-        left, budget = left_of(state), self._budget()
-        if state.plan_entry is None:  # the log does not know the budget yet
-            left = Left(
-                None if budget.tokens is None else budget.tokens - state.usage.tokens,
-                None if budget.usd is None else budget.usd - state.usage.usd,
-            )
-        elif standing := state.purposes.get(self._purpose):
-            left = left.without(-(standing.tokens or 0), -(standing.usd or 0.0))
-        return left
+        state, budget = self._owner.state, self._budget()
+        if state.plan_entry is not None:
+            return left_for(state, self._purpose)
+        return Left(  # the log does not know the budget yet
+            None if budget.tokens is None else budget.tokens - state.usage.tokens,
+            None if budget.usd is None else budget.usd - state.usage.usd,
+        )
 
     def _most(self, ask: Ask) -> Usage:
         """The most that a call can cost."""

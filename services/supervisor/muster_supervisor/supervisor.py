@@ -78,16 +78,16 @@ class Supervisor:
         slots = ModelSlots(MODEL_SLOTS, self._team.priorities)
         windows = Windows(measuring.seconds_of)
         resources = Resources(
-            self.bus,
-            self._team,
-            self._model,
-            slots,
-            lease_seconds,
-            measuring,
-            longest,
-            self._breakers,
-            self._callbacks,
-            windows,
+            bus=self.bus,
+            team=self._team,
+            model=self._model,
+            model_slots=slots,
+            lease_seconds=lease_seconds,
+            measuring=measuring,
+            longest_deadline=longest,
+            breakers=self._breakers,
+            callbacks=self._callbacks,
+            windows=windows,
         )
         intake = self._intake = Intake(resources)
         await self.bus.watch(subjects.ALL_CONTROL, intake.on_control)

@@ -42,9 +42,8 @@ async def serve(given: Namespace, settings: "Settings") -> int:
     team = load_team(find_team_file(given.team_file, settings.team_file, Path.cwd()), role_code(given.role))
     roles = given.role or [role.name for role in team.roles]
     slots = given.slots or sum(team.role(name).slots for name in roles)
-    executor = Executor(
-        team, settings.model_env, roles, given.name
-    )  # what cannot be imported is an error before anything starts
+    # What cannot be imported is an error before anything starts.
+    executor = Executor(team, settings.model_env, roles, given.name)
 
     def make(bus: "Bus") -> Worker:
         for notice in executor.notice:

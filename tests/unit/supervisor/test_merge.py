@@ -10,7 +10,7 @@ from muster_protocol.fold.growth import replaced
 from muster_protocol.messages import PlanRecorded
 from muster_protocol.plan import Aggregation
 from muster_protocol.status_words import TaskStatus
-from muster_supervisor.composing.merge import completed, cut, gaps, merge, output_of, parts
+from muster_supervisor.composing.merge import completed, cut, gaps, merge, parts
 from tests.guards import guards
 from tests.unit.protocol.arbitrary import logs
 from tests.unit.protocol.log_builder import REQUEST, failure, reserved, result, revision, task
@@ -72,7 +72,7 @@ def test_i4_the_table_and_the_output_of_an_answer_agree_whatever_the_log_and_whe
     done = {row.id for row in state.outcomes() if row.status is TaskStatus.DONE and not state.tasks[row.id].unfolded}
     ends = {name for name, found in state.tasks.items() if not _readers(state, name) and not found.unfolded}
     if len(ends - replaced(state)) == 1 and ends - replaced(state) <= done:
-        assert draft.output == output_of(state.tasks[(ends - replaced(state)).pop()])
+        assert draft.output == state.tasks[(ends - replaced(state)).pop()].output
         return
     shown = draft.outputs
     assert draft.output == (shown or None)
@@ -80,7 +80,7 @@ def test_i4_the_table_and_the_output_of_an_answer_agree_whatever_the_log_and_whe
     for task_id in done - shown.keys():  # then a final task was made of it
         assert _leads_to(state, task_id) & ends & done
     for task_id in shown:
-        assert shown[task_id] == output_of(state.tasks[task_id])
+        assert shown[task_id] == state.tasks[task_id].output
         assert is_composed or f"## {task_id}\n" in draft.text
 
 

@@ -34,7 +34,6 @@ REQUESTS, TASKS, CALLBACKS = STREAMS["requests"], STREAMS["tasks"], STREAMS["cal
 TEAM_PREFIXES = {REQUESTS: "s_", CALLBACKS: "c_"}  # of a queue's consumer for a team
 LANE_PREFIXES: dict[Priority, str] = {"high": "high_", "normal": "w_", "low": "low_"}  # of those of TASKS for a tag
 
-
 T = TypeVar("T")
 
 

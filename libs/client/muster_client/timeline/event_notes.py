@@ -34,9 +34,8 @@ class EventNotes:
         match body:
             case Started():
                 self.starts.setdefault((body.worker, body.delivery, body.task_sequence), (event.time, body.role))
-                self.signs[body.worker, body.delivery, body.task_sequence] = (
-                    event.time
-                )  # events come in the order of time
+                # events come in the order of time
+                self.signs[body.worker, body.delivery, body.task_sequence] = event.time
             case HandedBack():
                 self.hand_backs.setdefault((body.worker, body.delivery, body.task_sequence), (event.time, body.why))
             case Progress():

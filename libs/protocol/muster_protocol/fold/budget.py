@@ -1,9 +1,10 @@
 """What is left of a request's budget, and what is set aside of it for the supervisor's own model calls.
 
-Before a model is called for a purpose (planning, refining, composing), the owner writes how much that may cost. From
-then on nobody else may spend it. The entry that holds what came of the calls also says what they did cost, and takes
-the place of what was set aside. An owner that died has perhaps made its calls: the next `taken` charges what it had set
-aside as spent. The fold grants no more than what is left, however many reservations were on their way at once.
+Before a model is called for a purpose (planning, refining, reviewing, composing), the owner writes how much that may
+cost. From then on nobody else may spend it. The entry that holds what came of the calls also says what they did cost,
+and takes the place of what was set aside. An owner that died has perhaps made its calls: the next `taken` charges what
+it had set aside as spent. The fold grants no more than what is left, however many reservations were on their way at
+once.
 """
 
 from typing import NamedTuple
@@ -51,6 +52,12 @@ def left_of(state: RequestState) -> Left:
         None if budget.tokens is None else budget.tokens - state.usage.tokens - state.tokens_set_aside,
         None if budget.usd is None else budget.usd - state.usage.usd - state.usd_set_aside,
     )
+
+
+def left_for(state: RequestState, purpose: str) -> Left:
+    """What is left for a purpose: also what is set aside for it."""
+    left, aside = left_of(state), state.purposes.get(purpose)
+    return left if aside is None else left.without(-(aside.tokens or 0), -(aside.usd or 0.0))
 
 
 def set_aside(state: RequestState, body: Reserved) -> None:

@@ -27,14 +27,13 @@ from muster_protocol.counted import counted
 from muster_protocol.fold.budget import settle
 from muster_protocol.fold.gathering import may_lack, most_lacking, parts_of
 from muster_protocol.fold.growth_rules import cause_of, fault_of
-from muster_protocol.fold.moves import Cause, begin, move, release_dependents, skip_if_lost
+from muster_protocol.fold.moves import LOST, Cause, begin, move, release_dependents, skip_if_lost
 from muster_protocol.fold.plans import connect, place
 from muster_protocol.fold.state import FINAL, Entry, RequestState, TaskPhase, TaskState
 from muster_protocol.messages import Extended, Failure
 from muster_protocol.messages.growth import FAILURE, OVER, REVIEW, SPAWNED, kind_of
 
 NAMED = 5  # tasks in one sentence
-LOST = (TaskPhase.FAILED, TaskPhase.SKIPPED)
 STILL_WAITS = (TaskPhase.WAITING, TaskPhase.SKIPPED)  # one that began without it does not wait for more
 
 
@@ -183,6 +182,16 @@ def replaced(state: RequestState) -> frozenset[str]:
     """The tasks that failed, and whose place others have taken: what they lost is no gap."""
     found = (_task_of(grown) for grown in state.grown if kind_of(grown.cause) != REVIEW and _ids_added(grown))
     return frozenset(name for name in found if name in state.tasks and state.tasks[name].phase is TaskPhase.FAILED)
+
+
+def lacking(state: RequestState) -> tuple[TaskState, ...]:
+    """The tasks that leave a gap: not done, unless others took their place, or without what they were to add."""
+    made_good = replaced(state)
+    return tuple(
+        task
+        for name, task in state.tasks.items()
+        if task.not_added or (task.phase is not TaskPhase.DONE and name not in made_good)
+    )
 
 
 def _task_of(grown: Extended) -> str:

@@ -15,6 +15,7 @@ from muster_protocol.messages.growth import FAILURE, OVER
 MAX_CAUSE = 300  # characters of an error that each skipped task repeats
 MAX_RESERVE_SECONDS = 5.0  # the most that is kept back before a deadline to compose the answer
 LEAST_SECONDS = 0.001  # that an attempt gets
+LOST = (TaskPhase.FAILED, TaskPhase.SKIPPED)  # nothing comes of these
 
 
 class Cause(StrEnum):
@@ -188,7 +189,7 @@ def skip_if_lost(state: RequestState, task: TaskState, recovered: TaskState | No
     """Skip a task if too much of what it waits for is lost."""
     for name in task.spec.dependencies:
         needed = state.tasks[name]
-        is_lost = needed is not recovered and needed.phase in (TaskPhase.FAILED, TaskPhase.SKIPPED)
+        is_lost = needed is not recovered and needed.phase in LOST
         if not is_lost or (may_lack(task, needed) and task.lost <= task.may_lose):
             continue
         if move(state, task, Cause.DEPENDENCY_FAILED):

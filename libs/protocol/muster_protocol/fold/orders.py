@@ -138,9 +138,8 @@ def _fault_of_budget(state: RequestState) -> str:
 def _unknown(state: RequestState, task_id: str) -> str:
     if not state.tasks:
         return f"{state.request_id} has no tasks yet"
-    known = (
-        nearest(task_id, state.tasks) if len(state.tasks) <= MAX_SEARCHED else f"; it has {len(state.tasks):,} others"
-    )
+    count = len(state.tasks)
+    known = nearest(task_id, state.tasks) if count <= MAX_SEARCHED else f"; it has {count:,} others"
     return f"{state.request_id} has no task {task_id!r}{known}"
 
 

@@ -214,7 +214,7 @@ class TaskState:
 
 @dataclass(slots=True)
 class RequestState:
-    """All that is known about a request. Only `rules` and `timers` change it."""
+    """All that is known about a request. Only the fold changes it."""
 
     request_id: str
     last_sequence: int = 0

@@ -19,10 +19,8 @@ def take(state: RequestState, entry: Entry, body: Taken) -> None:
         _see_copy(state, body)
         return
     if state.request_sequence not in (0, body.request_sequence):
-        state.last_productive_delivery, state.lone_takes = (
-            body.delivery - 1,
-            frozenset(),
-        )  # the deliveries of two messages are counted apart
+        # The deliveries of two messages are counted apart.
+        state.last_productive_delivery, state.lone_takes = body.delivery - 1, frozenset()
     state.term = entry.sequence
     state.owner = body.instance
     state.request_hash = state.request_hash or body.request_hash

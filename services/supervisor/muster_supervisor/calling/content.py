@@ -6,18 +6,8 @@ from typing import Any
 from muster_protocol.messages import Answer
 
 MAX_BYTES = 256 * 1024  # receivers often take a megabyte, some half of that
-KEPT = (
-    "request_id",
-    "team",
-    "status",
-    "text",
-    "reason",
-    "seconds",
-    "trace_id",
-    "answered_at",
-    "truncated",
-    "read",
-)  # of an answer that is too large even so
+# Of an answer that is too large even so.
+KEPT = ("request_id", "team", "status", "text", "reason", "seconds", "trace_id", "answered_at", "truncated", "read")
 
 
 def content(answer: Answer, team: str, answered_at: float, most: int = MAX_BYTES) -> bytes:

@@ -33,9 +33,8 @@ from muster_supervisor.calling.post import NoReply, post
 log = logging.getLogger("muster.supervisor")
 
 SLOTS = 16  # callbacks that are sent at once; a receiver that hangs holds one for twenty seconds
-LOOK_UPS = (
-    4  # at once, in threads of their own: a name server that hangs must not stop the broker's name from resolving
-)
+# At once, in threads of their own: a name server that hangs must not stop the broker's name from resolving.
+LOOK_UPS = 4
 LOOK_UP_SECONDS = 5.0
 EVENT_SECONDS = 1.0  # for the event; it is news, the message is what counts
 REPORT_SECONDS = 10.0  # for the report; without it the message comes again

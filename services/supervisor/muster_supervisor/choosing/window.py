@@ -1,7 +1,7 @@
 """How many tasks of one request may be at its workers: what waits there, first in, first out, delays all others.
 
-A request of ten thousand tasks puts no more on the queue than its workers are about to take. What comes after it waits
-for these, not for the rest.
+Pure. A request of ten thousand tasks puts no more on the queue than its workers are about to take. What comes after it
+waits for these, not for the rest.
 """
 
 from collections.abc import Callable, Iterable

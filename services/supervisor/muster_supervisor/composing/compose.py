@@ -16,7 +16,7 @@ from muster_protocol.fold import RequestState, TaskState
 from muster_protocol.messages import PlanRecorded, Selected, Usage
 from muster_supervisor.checking.findings import NOTHING_FOUND, Findings
 from muster_supervisor.composing.fit import fitted, mistakes_of
-from muster_supervisor.composing.merge import Draft, candidates, gaps, merge, output_of, parts, picked
+from muster_supervisor.composing.merge import Draft, candidates, gaps, merge, parts, picked
 
 CHUNK_CHARACTERS = 100_000  # what one reduce step shows the model at once
 CHUNK_OUTPUTS = 50  # more in one call, and a model forgets some
@@ -115,7 +115,7 @@ def _texts(found: Mapping[str, TaskState]) -> dict[str, str]:
     """Each output under what people call its task; under its id where two have the same name."""
     texts: dict[str, str] = {}
     for task_id, task in found.items():
-        texts[task.spec.name if task.spec.name not in texts else task_id] = as_text(output_of(task))
+        texts[task.spec.name if task.spec.name not in texts else task_id] = as_text(task.output)
     return texts
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from muster_agent.models.port import as_text
 from muster_protocol.counted import counted
 from muster_protocol.fold import RequestState, TaskPhase, TaskState
-from muster_protocol.fold.growth import replaced
+from muster_protocol.fold.growth import lacking, replaced
 from muster_protocol.messages import Output, Selected, Usage
 from muster_protocol.messages.growth import REVIEW, kind_of
 from muster_supervisor.checking.findings import NOTHING_FOUND, Findings
@@ -117,21 +117,20 @@ def _is_one_answer(state: RequestState, found: Mapping[str, TaskState]) -> bool:
 
 
 def gaps(state: RequestState) -> tuple[str, ...]:
-    """The tasks that are not done, each with its reason, unless others took its place; and what was spawned in vain."""
-    made_good = replaced(state)
-    return tuple(
-        f"{task.spec.name} is done, but {task.not_added}"
-        if task.not_added
-        else f"{task.spec.name} {_word(task)}" + (f": {task.reason}" if task.reason else "")
-        for name, task in state.tasks.items()
-        if task.not_added or (task.phase is not TaskPhase.DONE and name not in made_good)
-    )
+    """What is missing, each with the task that was to give it and the reason."""
+    return tuple(_gap(task) for task in lacking(state))
+
+
+def _gap(task: TaskState) -> str:
+    if task.not_added:
+        return f"{task.spec.name} is done, but {task.not_added}"
+    return f"{task.spec.name} {_word(task)}" + (f": {task.reason}" if task.reason else "")
 
 
 def merge(state: RequestState, reason: str, selected: Selected | None = None) -> Draft:
     """The outputs one after the other: needs no model, and gives the same text every time."""
     found = chosen(state, selected)
-    outputs = {task_id: output_of(task) for task_id, task in found.items()}
+    outputs = {task_id: task.output for task_id, task in found.items()}
     if not outputs:
         return Draft(_nothing(state, reason), outputs)
     if _is_one_answer(state, found):
@@ -150,7 +149,7 @@ def completed(draft: Draft, state: RequestState, reason: str) -> Draft:
         return cut(plain, "it was cut before")
     if not draft.is_composed:
         return plain
-    added = {task_id: output_of(state.tasks[task_id]) for task_id in state.tasks if task_id in made_of - draft.made_of}
+    added = {task_id: state.tasks[task_id].output for task_id in state.tasks if task_id in made_of - draft.made_of}
     text = f"{draft.text}\n\n{_sections(state, added)}" if added else draft.text
     return replace(plain, text=text, usage=draft.usage, is_composed=True, findings=draft.findings)
 
@@ -189,11 +188,6 @@ def _missing(state: RequestState) -> str:
     listed = "\n".join(f"- {gap}" for gap in found[:MAX_MISSING])
     more = f"\n- … and {len(found) - MAX_MISSING} more" if len(found) > MAX_MISSING else ""
     return f"\n\n## Missing\n\n{listed}{more}" if found else ""
-
-
-def output_of(task: TaskState) -> Output:
-    """What a task gave; None when it has no result."""
-    return task.output
 
 
 def _word(task: TaskState) -> str:

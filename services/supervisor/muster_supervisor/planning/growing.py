@@ -14,8 +14,7 @@ from muster_protocol.messages import Extended, Failure, Usage
 from muster_protocol.messages.growth import OVER, kind_of
 from muster_protocol.plan import Plan, TaskSpec
 from muster_protocol.unfold import label_of, unfold_over
-from muster_supervisor.planning.lint import errors, lint
-from muster_supervisor.planning.lint_growth import growth_findings
+from muster_supervisor.planning.lint_growth import errors_of_added
 from muster_supervisor.planning.routing import route
 
 MAX_SHOWN = 5  # mistakes in one refusal: more would hide the first
@@ -79,19 +78,4 @@ def _spawned(state: RequestState, task: TaskState, team: Team) -> tuple[TaskSpec
 
 
 def _mistakes(add: tuple[TaskSpec, ...], team: Team) -> list[str]:
-    """What keeps these tasks from running, by themselves: what else they depend on is there."""
-    if not add:
-        return []
-    ids = {spec.id for spec in add}
-    alone = [
-        spec.model_copy(
-            update={
-                "dependencies": tuple(set(spec.dependencies) & ids),
-                "over": spec.over if spec.over in ids else None,
-                "gather": None,
-            }
-        )
-        for spec in add
-    ]
-    found = [*growth_findings(Plan(tasks=add)), *lint(Plan(tasks=tuple(alone)), team, is_map=True)]
-    return [str(finding) for finding in errors(found)]
+    return [str(finding) for finding in errors_of_added(add, team)] if add else []

@@ -1,15 +1,18 @@
-"""What is wrong with the tasks of a plan that go over a list. Pure."""
+"""What is wrong with how a plan is to grow: with tasks that go over a list, and with tasks that are added. Pure."""
 
-from muster_protocol.plan import Plan
+from collections.abc import Sequence
+
+from muster_agent.team.schema import Team
+from muster_protocol.plan import Plan, TaskSpec
 from muster_protocol.unfold import wrong_with_template
-from muster_supervisor.planning.lint import Finding
+from muster_supervisor.planning.lint import Finding, errors, lint
 
 
-def growth_findings(plan: Plan) -> list[Finding]:
-    """What keeps a task from going over its list; that there is a task that gives one, the other rules say."""
-    broadcast = {task.id for task in plan.tasks if task.broadcast}
+def growth_findings(tasks: Sequence[TaskSpec]) -> list[Finding]:
+    """What keeps tasks from going over their lists; that there is a task that gives each, the other rules say."""
+    broadcast = {task.id for task in tasks if task.broadcast}
     found: list[Finding] = []
-    for task in plan.tasks:
+    for task in tasks:
         if task.over is None:
             continue
         if task.broadcast:
@@ -22,3 +25,19 @@ def growth_findings(plan: Plan) -> list[Finding]:
             field, _, text = wrong.partition(": ")
             found.append(Finding("error", f"tasks.{task.id}{field}", text))
     return found
+
+
+def errors_of_added(add: Sequence[TaskSpec], team: Team) -> list[Finding]:
+    """What keeps new tasks from running, looked at by themselves: what else they depend on is there."""
+    ids = {spec.id for spec in add}
+    alone = tuple(
+        spec.model_copy(
+            update={
+                "dependencies": tuple(name for name in spec.dependencies if name in ids),
+                "over": spec.over if spec.over in ids else None,
+                "gather": None,
+            }
+        )
+        for spec in add
+    )
+    return errors([*growth_findings(add), *lint(Plan(tasks=alone), team, is_map=True)])

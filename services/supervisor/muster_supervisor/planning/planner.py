@@ -135,7 +135,7 @@ def _linted(plan: Plan, request: Request, team: Team) -> list[Finding]:
     tracing = current()
     with tracing.span(names.LINT, {names.TASKS: len(plan.tasks)}) as span:
         findings = lint(plan, team, request.budget, request.num_tasks, is_map=request.map is not None)
-        findings = [*growth_findings(plan), *findings]
+        findings = [*growth_findings(plan.tasks), *findings]
         if span is not None:
             span.set_attribute(names.FINDINGS, len(findings))
         if wrong := errors(findings):

@@ -6,12 +6,11 @@ from collections.abc import Collection
 from muster_agent.models.standing import ReplaceBrief, ReviewBrief, Room, Standing, TaskShown
 from muster_agent.team.schema import Team
 from muster_protocol.counted import counted
-from muster_protocol.fold import RequestState, TaskPhase, TaskState, left_of
+from muster_protocol.fold import FINAL, RequestState, TaskPhase, TaskState, left_of
 from muster_supervisor.planning.briefing import Seen, away_of, live_cards
 
 MAX_SHOWN = 200  # tasks: of more, those that say least are only counted
 MAX_MORE = 20  # tasks of one reply: who needs more makes a map of them
-_ENDED = (TaskPhase.DONE, TaskPhase.FAILED, TaskPhase.SKIPPED)
 _ENDS, _OTHERS = 2, 3
 _PLACES = {TaskPhase.FAILED: 0, TaskPhase.SKIPPED: 1}  # what is shown first where not all can be
 
@@ -100,7 +99,7 @@ def _shown(task: TaskState) -> TaskShown:
     is_new = task.description != task.spec.description
     return TaskShown(
         task.spec,
-        status=task.outcome()["status"].value if task.phase in _ENDED else "not done yet",
+        status=task.outcome()["status"].value if task.phase in FINAL else "not done yet",
         role=task.role,
         description=task.description if is_new else "",
         attempts=len(task.attempts),

@@ -14,19 +14,18 @@ from muster_agent.team.schema import Team
 from muster_protocol.counted import counted
 from muster_protocol.fields import nearest
 from muster_protocol.fold import RequestState, TaskPhase, fault_of
+from muster_protocol.fold.moves import LOST
 from muster_protocol.messages import Extended
 from muster_protocol.messages.growth import REVIEW, kind_of
-from muster_protocol.plan import Plan, TaskSpec
+from muster_protocol.plan import TaskSpec
 from muster_supervisor.planning.draft import bare, read_draft
-from muster_supervisor.planning.lint import errors, lint
-from muster_supervisor.planning.lint_growth import growth_findings
+from muster_supervisor.planning.lint_growth import errors_of_added
 from muster_supervisor.planning.routing import route
 from muster_supervisor.planning.standing import MAX_MORE, skipped_for
 
 WORDS = {True: ("finish", "more"), False: ("keep", "replace")}  # of a review, and of a failure
 MAX_MISTAKES = 20  # more would hide the first ones
 MAX_REASON = 500  # characters: two sentences that people read
-_LOST = (TaskPhase.FAILED, TaskPhase.SKIPPED)
 
 
 @dataclass(slots=True)
@@ -74,7 +73,7 @@ def _read_tasks(verdict: Verdict, text: str, state: RequestState, cause: str, te
     if draft.plan is not None:
         plan = draft.plan.model_copy(update={"tasks": tuple(_with_parts(spec, state) for spec in draft.plan.tasks)})
         found += [fault for spec in plan.tasks for fault in _faults_of(spec, plan.tasks, state)]
-        found += [str(finding) for finding in _findings(plan, team)]
+        found += [str(finding) for finding in errors_of_added(plan.tasks, team)]
         if not found:
             verdict.add = route(plan, team).tasks
             found += _beyond(verdict, state, cause)
@@ -109,7 +108,7 @@ def _faults_of(spec: TaskSpec, new: Sequence[TaskSpec], state: RequestState) -> 
         if name not in state.tasks:
             help_ = nearest(name, ids | state.tasks.keys()) if len(state.tasks) <= MAX_MORE else ""
             found.append(f"tasks.{spec.id}.dependencies: no task has the id {name!r}{help_}")
-        elif state.tasks[name].phase in _LOST:
+        elif state.tasks[name].phase in LOST:
             phase = state.tasks[name].phase.value
             found.append(f"tasks.{spec.id}.dependencies: {name} is {phase} and gives nothing; this would never begin")
     if same := _same(spec, state):
@@ -136,19 +135,6 @@ def _work_of(spec: TaskSpec) -> tuple[object, ...]:
 
 def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
-
-
-def _findings(plan: Plan, team: Team) -> Sequence[object]:
-    """What the lint says of the new tasks by themselves."""
-    ids = {spec.id for spec in plan.tasks}
-    alone = [
-        spec.model_copy(
-            update={"dependencies": tuple(name for name in spec.dependencies if name in ids), "gather": None}
-        )
-        for spec in plan.tasks
-    ]
-    copy = plan.model_copy(update={"tasks": tuple(alone)})
-    return [*errors(growth_findings(copy)), *errors(lint(copy, team, is_map=True))]
 
 
 def _beyond(verdict: Verdict, state: RequestState, cause: str) -> list[str]:

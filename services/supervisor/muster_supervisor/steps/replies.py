@@ -13,7 +13,7 @@ from muster_supervisor.steps.orders import order_of
 
 MAX_REASON = 2000  # characters: it is repeated in the log, the answer and the abort
 MAX_VALUE = 20_000  # characters of a value as JSON
-MAX_REFUSED = 100  # replies that are refused in the log; of more nobody is told
+MAX_REFUSED = 100  # messages of people that are refused in the log; of more nobody is told
 
 
 def decision_of(control: Control, by: str, state: RequestState, team: Team) -> Decision | None:

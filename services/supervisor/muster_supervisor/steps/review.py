@@ -9,7 +9,8 @@ import logging
 
 from muster_agent.models.standing import ReplaceBrief, ReviewBrief
 from muster_protocol.errors import MusterError, error_class_of
-from muster_protocol.fold import Left, RequestState, left_of, pending_growth
+from muster_protocol.fold import pending_growth
+from muster_protocol.fold.budget import left_for
 from muster_protocol.messages import Extended
 from muster_protocol.messages.growth import REVIEW, kind_of
 from muster_supervisor.composing.check import look_for
@@ -78,7 +79,7 @@ async def _asked(owner: Owner, cause: str, model: Paying) -> Extended | None:
         brief = await _brief(owner, cause, seconds)
         if brief is None:
             return None
-        left = _left(owner.state, cause)
+        left = left_for(owner.state, cause)
         verdict = await verdict_of(brief, model, left, lambda text: read_verdict(text, owner.state, cause, team))
     return Extended(cause=cause, add=verdict.add, drop=verdict.drop, reason=verdict.reason)
 
@@ -87,10 +88,8 @@ def _why_not(owner: Owner, cause: str, model: Paying) -> tuple[str, str] | None:
     """Why nobody is asked: the class of it and the reason."""
     left, room = owner.seconds_left(), room_of(owner.state)
     if model.is_llm and left < LEAST_SECONDS:
-        return (
-            "timeout",
-            f"{left:.1f} s are left, too few for more work; a look at the results takes {LEAST_SECONDS:g} s",
-        )
+        few = f"{left:.1f} s are left, too few for more work"
+        return "timeout", f"{few}; a look at the results takes {LEAST_SECONDS:g} s"
     if room.tasks == 0 and kind_of(cause) == REVIEW:
         return "budget", "the plan has as many tasks as it may have: see limits.tasks and budget.tasks"
     return None
@@ -105,9 +104,3 @@ async def _brief(owner: Owner, cause: str, seconds: float) -> ReviewBrief | Repl
         return brief if cause in pending_growth(owner.state) else None
     failed = owner.state.growing.get(cause)
     return None if failed is None else replace_brief(owner.state, owner.resources.team, seen, failed)
-
-
-def _left(state: RequestState, cause: str) -> Left:
-    """What is left for this and all that comes of it, what is set aside for it included."""
-    standing = state.purposes.get(cause)
-    return left_of(state) if standing is None else left_of(state).without(-(standing.tokens or 0), -(standing.usd or 0))

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import TypeVar
 
+from muster_bus.background import end
 from muster_supervisor.owner import Owner
 
 T = TypeVar("T")
@@ -23,6 +24,4 @@ async def while_wanted(owner: Owner, work: Coroutine[None, None, T]) -> T:
             raise Unwanted
         return doing.result()
     finally:
-        ending.cancel()
-        doing.cancel()
-        await asyncio.wait((doing, ending))  # what it spent is known when it has ended
+        await end(doing, ending)  # what it spent is known when it has ended

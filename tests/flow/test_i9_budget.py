@@ -1,5 +1,6 @@
 """I9: what the supervisor spends on planning and composing is in the budget, whenever it dies."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -21,6 +22,13 @@ limits: {rounds: 0}
 roles:
   - {name: scripted, description: Does what its orders say, run: "muster_testing.roles:scripted"}
 """
+REFINING = """\
+team: default
+supervisor: {model: claude-sonnet-5-5}
+roles:
+  - {name: thinker, description: Thinks, model: claude-sonnet-5-5, retry: {refine: true}}
+"""
+REFINE = "services/supervisor/muster_supervisor/steps/refine.py"
 ASKED = "Say one and say two"
 PLAN: dict[str, Any] = {
     "goal": ASKED,
@@ -73,6 +81,26 @@ async def test_i9_a_supervisor_that_dies_before_its_call_has_spent_what_it_reser
         (lost, _), (first, charged), (last, _) = [*await purposes(muster, request)][:3]
         assert (lost, first, last) == ("plan", "plan", "compose")
         assert answer.usage.tokens == charged + 900 + 300 + 500 + 20 <= 60_000
+
+
+@guards(REFINE, "while_wanted(owner, ask_with_retry(model, ask))", rule="I9", replace="ask_with_retry(model, ask)")
+async def test_i9_a_new_description_that_a_cancel_ends_is_paid(tmp_path: Path) -> None:
+    script = [message(text("")), CannedReply(message(text("never read")).body, is_held=True)]
+    (tmp_path / "team.yaml").write_text(REFINING)
+    async with (
+        running_messages_server(*script) as server,
+        Muster.provisioned(tmp_path / "team.yaml", tmp_path, lease_seconds=LEASE_SECONDS) as muster,
+    ):
+        await asyncio.gather(*(muster.start(kind, kind, env=server.environment) for kind in ("worker", "supervisor")))
+        plan = {"tasks": [{"id": "t", "tag": "thinker", "description": "Think of a number"}]}
+        request = await muster.client.submit(plan=plan, budget={"tokens": 60_000})
+        await muster.until(lambda: len(server.requests) == len(script), "the supervisor describes the task anew")
+        spent = (await muster.results(request))[0].usage.tokens
+
+        await muster.client.cancel(request)
+        answer = await muster.answer(request)
+
+        assert (answer.status, answer.usage.tokens > spent) == (AnswerStatus.CANCELLED, True)
 
 
 @pytest.mark.sweep

@@ -146,3 +146,17 @@ def test_a_template_for_a_named_worker_unfolds_whether_its_plan_or_a_person_name
 
         assert (found.refused, [(spec.tag, spec.worker) for spec in found.add]) == (None, [("ann", "ann")] * 2)
     assert edited(routed, Budget(), team)[0] == routed, "a person may change a plan as it is shown"
+
+
+@guards(ROUTING, "else _listed(task, team) if is_open else ()", rule="I10", replace="else ()")
+def test_a_plan_that_a_person_changes_keeps_the_roles_that_match_unless_it_names_another():
+    roles = tuple(FunctionRole(name=name, tags=("aside",), run="r:r", timeout_seconds=9) for name in ("other", "third"))
+    team = Team(team="default", roles=roles)
+    spec = TaskSpec(id="x", description="x", match_some=("aside",))
+    shown = route(Plan(tasks=(spec,)), team)
+    (task_shown,) = shown.tasks
+    assert (task_shown.tag, task_shown.roles) == ("other", ("other", "third"))
+
+    assert edited(shown, Budget(), team)[0] == shown
+    (changed,) = edited(Plan(tasks=(task_shown.model_copy(update={"tag": "third"}),)), Budget(), team)[0].tasks
+    assert (changed.tag, changed.roles, changed.timeout_seconds) == ("third", (), 9)

@@ -46,6 +46,12 @@ def _by_name(task: TaskSpec, needs: tuple[str, ...]) -> TaskSpec:
     return task.model_copy(update={"tag": task.worker, "dependencies": needs, "roles": ()})
 
 
+def _listed(task: TaskSpec, team: Team) -> tuple[str, ...]:
+    """Several roles that routing has listed before: a person may change a plan as it is shown."""
+    is_as_it_was = task.roles and task.tag == task.roles[0]
+    return task.roles if is_as_it_was and {role.name for role in team.roles}.issuperset(task.roles) else ()
+
+
 def route(plan: Plan, team: Team) -> Plan:
     """The same plan with one tag for each task; a broadcast becomes one task for each matching role.
 
@@ -65,7 +71,8 @@ def route(plan: Plan, team: Team) -> Plan:
             tasks.append(_by_name(task, needs))
             continue
         is_open = not task.broadcast and task.worker is None  # a named worker has the roles that it has
-        several = matching(task) if is_open and len(matching(task)) > 1 else ()
+        several = tuple(role.name for role in matching(task)) if is_open else ()
+        several = several if len(several) > 1 else _listed(task, team) if is_open else ()
         for role in matching(task) if task.broadcast else matching(task)[:1]:
             update: dict[str, Any] = {
                 "id": copy_id(task.id, role.name) if task.broadcast else task.id,
@@ -76,7 +83,7 @@ def route(plan: Plan, team: Team) -> Plan:
                 "copy_of": task.id if task.broadcast else task.copy_of,
                 "dependencies": needs,
                 "timeout_seconds": task.timeout_seconds or (None if several else timeouts.get(role.name)),
-                "roles": tuple(one.name for one in several),
+                "roles": several,
             }
             tasks.append(task.model_copy(update=update))
     return plan.model_copy(update={"tasks": tuple(tasks)})

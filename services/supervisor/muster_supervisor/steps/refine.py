@@ -18,6 +18,7 @@ from muster_supervisor.decide import Refine, TryAgain
 from muster_supervisor.owner import Owner
 from muster_supervisor.spans import back_off_span
 from muster_supervisor.spending import paying
+from muster_supervisor.steps.wanted import Unwanted, while_wanted
 
 log = logging.getLogger("muster.supervisor")
 
@@ -62,8 +63,11 @@ async def _refined(owner: Owner, step: Refine) -> tuple[RefineDraft, Usage]:
     model = paying(owner, refining(*step.attempt_id[1:]))
     try:
         async with asyncio.timeout(min(REFINE_SECONDS, owner.seconds_left())), owner.model_slot():
-            reply = await ask_with_retry(model, Ask(_brief(owner, task, step.attempt_id.attempt)))
+            ask = Ask(_brief(owner, task, step.attempt_id.attempt))
+            reply = await while_wanted(owner, ask_with_retry(model, ask))
             return refined(require_complete(reply).text), model.usage
+    except Unwanted:
+        log.debug("… request %s: it is being ended, nobody is to describe %s anew", owner.request_id, task.spec.id)
     except Exception as error:  # noqa: BLE001 - whatever a model raises, the task is tried again
         task_id = step.attempt_id.task_id
         log.warning("… task    %s/%s: retried with its old description: %r", owner.request_id, task_id, error)

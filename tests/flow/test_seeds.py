@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -11,9 +12,16 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from muster_client.seeds import SharedMemoryPool, SupervisorAgent, WorkerAgent, supervisor_worker_workflow
+from muster_client.seeds import (
+    CoordinatorAgent,
+    SharedMemoryPool,
+    SupervisorAgent,
+    WorkerAgent,
+    supervisor_worker_workflow,
+)
 from muster_protocol.errors import Invalid
 from muster_testing import running_team
+from muster_testing.waiting import LIMIT_SECONDS
 from tests.flow.code_blocks import BLOCKS, blocks_of
 
 ROLES = """\
@@ -116,9 +124,13 @@ async def test_the_blocks_of_kaizens_example_run_and_each_of_their_tasks_once(cr
 
 async def test_a_task_that_runs_is_given_to_somebody_else_where_it_is(crew: Path):
     def reassign_one() -> tuple[str, dict[str, Any]]:
-        supervisor = SupervisorAgent(None, SharedMemoryPool(), "supervisor_1")
+        pool = SharedMemoryPool()
+        supervisor, coordinator = SupervisorAgent(None, pool, "supervisor_1"), CoordinatorAgent(None, pool, "c")
         first, _ = supervisor.delegate("Wait for the sheep", ["worker_1"], 2)
         moved = supervisor.reassign_task(first, "worker_backup")
+        limit = time.monotonic() + LIMIT_SECONDS
+        while coordinator.monitor_progress()["completed_tasks"] == 0:  # else the first to have it may be done first
+            assert time.monotonic() < limit
         (crew / "go").touch()
         return moved["assigned_to"], dict(supervisor.aggregate_results(first["request_id"]))
 

@@ -1,9 +1,10 @@
-"""Why a ready task is not given out: no role that can do it answers, and each is left alone for a while. Pure."""
+"""Why a ready task is not given out: no role that can do it answers, or its provider does not. Pure."""
 
 from collections.abc import Mapping
 
 from muster_protocol.fold.state import TaskState
-from muster_protocol.workers.breaker import Breaker
+from muster_protocol.workers.breaker import PROVIDER, Breaker
+from muster_protocol.workers.role_card import RoleCard
 from muster_protocol.workers.signs import Signs
 
 MAX_NAMED = 3
@@ -11,13 +12,21 @@ MAX_NAMED = 3
 
 def held_text(task: TaskState, breakers: Mapping[str, Breaker], signs: Signs | None, now: float) -> str:
     """In words, with the time of the next try; empty: a role that answers can do it, or whose turn it is to try."""
-    roles = able(task, signs)
-    free_at = [breakers[role].free_at for role in roles if role in breakers]
-    if not roles or len(free_at) < len(roles) or min(free_at) <= now:
+    providers = {card.name: card.provider for card in _cards(signs)}
+    holders = [_holder(role, providers.get(role, ""), breakers) for role in able(task, signs)]
+    free_at = min((at for _, at in holders), default=0.0)
+    if free_at <= now:
         return ""
-    named = ", ".join(f"'{role}'" for role in roles[:MAX_NAMED])
-    who = f"role {named} does" if len(roles) == 1 else f"roles {named} do"
-    return f"held back: {who} not answer, the next try is in {min(free_at) - now:.0f} s"
+    names = list(dict.fromkeys(name for name, _ in holders))[:MAX_NAMED]
+    does = "does" if len(names) == 1 else "do"
+    return f"held back: {', '.join(names)} {does} not answer, the next try is in {free_at - now:.0f} s"
+
+
+def _holder(role: str, provider: str, breakers: Mapping[str, Breaker]) -> tuple[str, float]:
+    """What keeps a role from being given anything, and until when; 0: nothing does."""
+    keys = {f"role '{role}'": role, f"provider '{provider}'": f"{PROVIDER}{provider}"}
+    found = [(name, breakers[key].free_at) for name, key in keys.items() if key in breakers]
+    return max(found, key=lambda one: one[1], default=("", 0.0))
 
 
 def able(task: TaskState, signs: Signs | None) -> tuple[str, ...]:
@@ -26,6 +35,10 @@ def able(task: TaskState, signs: Signs | None) -> tuple[str, ...]:
         return ()
     if task.spec.roles:
         return task.spec.roles
-    cards = [role for card in signs.cards.values() for role in card.roles] if signs is not None else []
-    serving = tuple(dict.fromkeys(role.name for role in cards if task.tag in role.tags))
+    serving = tuple(dict.fromkeys(card.name for card in _cards(signs) if task.tag in card.tags))
     return serving or (task.tag,)
+
+
+def _cards(signs: Signs | None) -> list[RoleCard]:
+    """What the live workers say of their roles."""
+    return [role for card in signs.cards.values() for role in card.roles] if signs is not None else []

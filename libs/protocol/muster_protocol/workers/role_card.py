@@ -19,6 +19,7 @@ class RoleCard(Frozen):
     tools: tuple[str, ...] = ()
     corpus: str = ""  # the documents that it can search
     tables: str = ""  # the tables that it can query
+    provider: str = ""  # of its model, if it cannot do without that one; see breaker.py
     is_function: bool = False  # it computes with `inputs` and reads no prose
     inputs: dict[str, str] = Field(default_factory=dict[str, str])  # of a function: their names, and what they are
 
@@ -31,7 +32,8 @@ def line(text: str) -> str:
 
 def within(cards: Sequence[RoleCard]) -> tuple[RoleCard, ...]:
     """The cards that one worker can show: as they are, or without what takes most room, or none."""
-    shorter = [RoleCard(name=card.name, tags=card.tags, is_function=card.is_function) for card in cards]
+    kept = {"name", "tags", "provider", "is_function"}
+    shorter = [RoleCard.model_validate(card.model_dump(include=kept)) for card in cards]
     for shown in (tuple(cards), tuple(shorter)):
         if sum(len(card.model_dump_json()) for card in shown) <= MAX_CARDS:
             return shown

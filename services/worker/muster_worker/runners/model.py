@@ -27,8 +27,10 @@ class ModelRunner:
         self._models = models
         self._guidelines = team.supervisor.guidelines
         self._tools: dict[str, Tool] = tools_for(role, team)
-        self.notice = models(role.model).notice
-        self.card = card_with(card_of(role), team, self._tools)
+        model = models(role.model)
+        self.notice = model.notice
+        provider = "" if role.other_model else model.provider
+        self.card = card_with(card_of(role), team, self._tools).model_copy(update={"provider": provider})
 
     async def run(self, task: Task, ctx: Context, meter: Meter) -> Output:
         brief = WorkBrief(

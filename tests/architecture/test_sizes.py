@@ -13,8 +13,8 @@ from tests.architecture.test_arrows import MODULES
 MAX_FUNCTION, MAX_MODULE, MAX_PARAMETERS, MAX_FOLDER = 40, 300, 6, 15
 KNOW_THE_BROKER = ("muster_bus.", "muster_protocol.", "muster_testing.")
 BROKER_NAME = re.compile(
-    r"\$(KV|JS|O|SYS)\.|Nats-|(requests|tasks|results|events|control|live)\.[\w*{]"
-    r"|(REQUESTS|TASKS|RESULTS|EVENTS|CONTROL|ERRORS|KV_\w+|OBJ_\w+)$"
+    r"\$(KV|JS|O|SYS)\.|Nats-|(requests|tasks|results|events|control|turns|live)\.[\w*{]"
+    r"|(REQUESTS|TASKS|RESULTS|EVENTS|CONTROL|TURNS|ERRORS|KV_\w+|OBJ_\w+)$"
 )
 ROOT = Path(__file__).parents[2]
 BESIDE = {  # what is no package of ours: only its folders may be large

@@ -8,6 +8,7 @@ from typing import Any
 from muster_agent.errors import OutOfBudget
 from muster_agent.models.port import NOTHING, Ask, Model
 from muster_agent.models.prompts import prompt
+from muster_agent.turns import UNSTORED, Turns
 from muster_protocol.errors import Misconfigured
 from muster_protocol.messages import Usage
 
@@ -28,15 +29,23 @@ class Meter:
     """What may be spent and what was spent; kept outside the loop, so that failed attempts are charged too."""
 
     limit: Limit = Limit()
-    usage: Usage = NOTHING
+    usage: Usage = NOTHING  # of the attempt, also by workers that had it before
     tool_calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     asking: str = ""  # the provider whose reply is waited for, or that gave none
     began: float = field(default_factory=time.monotonic)  # the calls are placed from here on
 
+    turns: Turns = UNSTORED  # where what is paid for is kept
+    before: Usage | None = None  # spent for the task's former attempts; None: no turns are stored
+
     @property
-    def has_spent_of_limit(self) -> bool:
-        """Whether another run of the same attempt, which may spend as much again, would go beyond the limit."""
-        return self.limit != Limit() and (self.usage != NOTHING or bool(self.asking))
+    def spent(self) -> Usage | None:
+        """What the task has cost up to here, as its turns say; None where none are stored."""
+        return None if self.before is None else self.before + self.usage
+
+    @property
+    def is_asking_within_limit(self) -> bool:
+        """Whether a call is under way that would be paid for nothing if the attempt were handed back now."""
+        return self.limit != Limit() and bool(self.asking)
 
 
 def within_budget(ask: Ask, model: Model, spent: Usage, limit: Limit) -> Ask:
@@ -55,6 +64,15 @@ def within_budget(ask: Ask, model: Model, spent: Usage, limit: Limit) -> Ask:
             f"{_shown(limit.usd)} USD; the next call needs about {asked + MIN_ANSWER_TOKENS:,} tokens"
         )
     return replace(ask, max_tokens=affordable)
+
+
+def most_of(ask: Ask, model: Model, limit: Limit) -> Usage:
+    """The most that a call can cost; where nothing is limited nobody needs to know."""
+    if not model.is_llm or limit == Limit():
+        return NOTHING
+    asked = estimated_tokens(ask)
+    usd = 0.0 if model.price is None else model.price.usd(asked, ask.max_tokens)
+    return Usage(input_tokens=asked, output_tokens=ask.max_tokens, usd=usd, model_calls=1)
 
 
 def estimated_tokens(ask: Ask) -> int:

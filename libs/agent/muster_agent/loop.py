@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import PurePath
 
-from muster_agent.budget import Meter, within_budget
+from muster_agent.budget import Meter, most_of, within_budget
 from muster_agent.errors import Unfinished
 from muster_agent.models.port import (
     MAX_TOKENS,
     MAX_TURNS,
+    NOTHING,
     Ask,
     Left,
     Model,
@@ -26,7 +27,9 @@ from muster_agent.models.port import (
 )
 from muster_agent.models.retry import ask_with_retry
 from muster_agent.spans import execute_tool, used
+from muster_agent.tools.effects import Effects
 from muster_agent.tools.tool import Tool, error_text
+from muster_agent.turns import UNSTORED, Moved, Overtaken, Turns, UnknownOutcome
 from muster_bus.redact import KNOWN
 from muster_protocol.errors import cause_of, error_class_of
 from muster_protocol.status import is_own_code
@@ -54,6 +57,16 @@ class Bounds:
 USUAL = Bounds()
 
 
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """What the calls of one attempt use."""
+
+    tools: Mapping[str, Tool]
+    meter: Meter
+    tool_used: ToolUsed
+    turns: Turns
+
+
 async def work(
     model: Model,
     brief: WorkBrief,
@@ -62,32 +75,74 @@ async def work(
     tool_used: ToolUsed,
     bounds: Bounds = USUAL,
 ) -> str:
-    """The model's answer. The meter has what it cost, also when this raises."""
+    """The model's answer. The meter has what it cost, also when this raises.
+
+    What is paid for, or has an effect, is stored as the meter says, and what is stored already is not done again.
+    """
     ask = Ask(brief, tools=tuple(tool.spec for tool in tools.values()), max_tokens=bounds.max_tokens)
-    for turn in range(1, bounds.max_turns + 1):
+    is_stored = model.is_llm or any(tool.effect is not None for tool in tools.values())
+    bench = _Bench(tools, meter, tool_used, meter.turns if is_stored else UNSTORED)
+    while True:
+        try:
+            return await _work(model, ask, bench, bounds)
+        except Moved:  # somebody had the task before us: go on there
+            continue
+
+
+async def _work(model: Model, ask: Ask, bench: _Bench, bounds: Bounds) -> str:
+    meter, turns = bench.meter, bench.turns
+    past = await turns.past(ask, model)
+    if past.before is not None:
+        meter.usage, meter.before, meter.tool_calls = past.usage, past.before, [*past.tool_calls]
+    ask, reply = replace(ask, transcript=past.turns), past.reply
+    effects = Effects(turns, bench.tools, past.turns)
+    if reply is not None and reply.tool_calls:
+        await turns.begin()
+    for turn in range(len(past.turns) + 1, bounds.max_turns + 1):
         ask = replace(ask, is_last=turn == bounds.max_turns, left=bounds.left(turn, meter))
-        limited = within_budget(ask, model, meter.usage, meter.limit)
-        meter.asking = model.provider
-        reply = await ask_with_retry(model, limited)
-        meter.asking = ""
-        meter.usage += reply.usage
+        reply = reply or await _asked(model, ask, meter, turns)
         if not require_complete(reply).tool_calls:
             return reply.text
         if not ask.is_last:
-            ask = ask.after(await _turn(reply, tools, meter, tool_used))
+            ask = ask.after(await _turn(reply, bench, effects))
+        reply = None
     raise Unfinished(
         f"no answer after {bounds.max_turns} turns of tool calls; raise the role's max_turns, or split the task"
     )
 
 
-async def _turn(reply: Reply, tools: Mapping[str, Tool], meter: Meter, tool_used: ToolUsed) -> Turn:
+async def _asked(model: Model, ask: Ask, meter: Meter, turns: Turns) -> Reply:
+    """The model's reply, which is stored before anything is done with it."""
+    limited = within_budget(ask, model, meter.usage, meter.limit)
+    most = most_of(limited, model, meter.limit)
+    await turns.asking(most)
+    meter.asking = model.provider
+    try:
+        reply = await ask_with_retry(model, limited)
+    except asyncio.CancelledError:
+        meter.usage += most  # the provider goes on writing what nobody waits for
+        raise
+    except Exception:
+        if most != NOTHING:
+            await turns.unanswered()
+        raise
+    meter.asking = ""
+    meter.usage += reply.usage
+    await turns.replied(reply)
+    return reply
+
+
+async def _turn(reply: Reply, bench: _Bench, effects: Effects) -> Turn:
     """Run all tool calls of one reply at the same time; their outputs have the order of the calls."""
+    before = len(bench.meter.tool_calls)
     async with asyncio.TaskGroup() as group:
-        running = [group.create_task(_use(call, tools, meter, tool_used)) for call in reply.tool_calls]
-    return Turn(reply, tuple(task.result() for task in running))
+        running = [group.create_task(_use(call, bench, effects)) for call in reply.tool_calls]
+    turn = Turn(reply, tuple(task.result() for task in running))
+    bench.turns.ran(turn.outputs, bench.meter.tool_calls[before:])
+    return turn
 
 
-async def _use(call: ToolCall, tools: Mapping[str, Tool], meter: Meter, tool_used: ToolUsed) -> ToolOutput:
+async def _use(call: ToolCall, bench: _Bench, effects: Effects) -> ToolOutput:
     """Run one tool call; an error becomes its output, so that the model can try something else."""
     started = time.monotonic()
     error: str | None = None
@@ -95,11 +150,10 @@ async def _use(call: ToolCall, tools: Mapping[str, Tool], meter: Meter, tool_use
     error_class: str | None = None
     with execute_tool(call) as span:
         try:
-            if tool := tools.get(call.name):
-                text = await tool.call(call.arguments)
-            else:
-                error_class, error = "logic", f"unknown tool {call.name!r}; your tools: {', '.join(tools) or 'none'}"
-                text = error
+            text, error = await _called(call, bench.tools, effects)
+            error_class = None if error is None else "logic"
+        except (Overtaken, UnknownOutcome):
+            raise  # no model can do anything about it
         except Exception as raised:  # noqa: BLE001 - a tool may raise anything, and the model gets the error
             cause = cause_of(raised)
             error_class, error = error_class_of(cause), KNOWN(error_text(cause))
@@ -108,9 +162,20 @@ async def _use(call: ToolCall, tools: Mapping[str, Tool], meter: Meter, tool_use
     seconds = time.monotonic() - started
     # The place is for people; the model has no use for it.
     seen = None if error is None else f"{error[: MAX_CONTENT - len(place)]}{place}"
-    _record(call, text, seen, error_class, (started, seconds), meter)
-    tool_used(call.name, seconds, seen, error_class)
+    _record(call, text, seen, error_class, (started, seconds), bench.meter)
+    bench.tool_used(call.name, seconds, seen, error_class)
     return ToolOutput(call.id, text, is_error=error is not None)
+
+
+async def _called(call: ToolCall, tools: Mapping[str, Tool], effects: Effects) -> tuple[str, str | None]:
+    """What a call gives, and the same once more if it is an error."""
+    if (tool := tools.get(call.name)) is None:
+        text = f"unknown tool {call.name!r}; your tools: {', '.join(tools) or 'none'}"
+        return text, text
+    if tool.effect is None:
+        return await tool.call(call.arguments), None
+    outcome = await effects.call(tool, call)
+    return outcome.text, outcome.text if outcome.is_error else None
 
 
 def _place_of(raised: BaseException) -> str:

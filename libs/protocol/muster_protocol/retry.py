@@ -30,10 +30,11 @@ class RetryPolicy:
     max_attempts: int | None = None  # None: the task's own limit alone
     backoff_seconds: float = BACKOFF_SECONDS
     refine: bool = False  # a model sees the error and describes the task better first; else no model is called
+    resumes: bool = False  # the next attempt goes on with the turns of this one; else it begins anew
     elsewhere: bool = False  # only by another role that matches, or the role's other model; else not tried again
 
 
-AGAIN = RetryPolicy()
+AGAIN = RetryPolicy(resumes=True)
 REFINED = RetryPolicy(refine=True)
 ELSEWHERE = RetryPolicy(elsewhere=True)
 NEVER = RetryPolicy(max_attempts=1)
@@ -77,6 +78,11 @@ def is_retried(result: Result, max_attempts: int, *, has_elsewhere: bool = False
     if result.error.is_final:
         return False
     return result.attempt < min(max_attempts, policy.max_attempts or max_attempts)
+
+
+def is_resumed(error: Failure | None) -> bool:
+    """Whether the next attempt goes on with what this one has done: it failed of something else than its work."""
+    return error is not None and POLICIES[error.error_class].resumes
 
 
 def is_refined(error: Failure | None, retry: Retry) -> bool:

@@ -26,6 +26,7 @@ ALL_RESULTS = "results.*"
 ALL_LIVE = "live.results.*"
 ALL_EVENTS = "events.*"
 ALL_CONTROL = "control.*"
+ALL_TURNS = "turns.*.*"
 
 STREAMS = {  # by the first token of the subjects that they store
     "requests": "REQUESTS",
@@ -34,6 +35,7 @@ STREAMS = {  # by the first token of the subjects that they store
     "events": "EVENTS",
     "callbacks": "CALLBACKS",
     "control": "CONTROL",
+    "turns": "TURNS",
     "errors": "ERRORS",
 }
 
@@ -44,6 +46,7 @@ TEMPLATES = {  # what stands for the changing token of a subject, in traces
     "events": "events.{request_id}",
     "callbacks": "callbacks.{team}",
     "control": "control.{request_id}",
+    "turns": "turns.{request_id}.{task_id}",
     "errors": "errors",
 }
 
@@ -82,6 +85,11 @@ def events(request_id: str) -> str:
 
 def control(request_id: str) -> str:
     return f"control.{request_id}"
+
+
+def turns(request_id: str, task_id: str) -> str:
+    """What the model roles do for a task; `*` stands for all tasks of the request."""
+    return f"turns.{request_id}.{task_id}"
 
 
 def stream_of(subject: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 from opentelemetry.trace import Span
 
 from muster_agent.models.port import NOTHING
+from muster_agent.turns import Overtaken
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_protocol.conflict import SideId
@@ -36,6 +37,7 @@ from muster_worker.spans import (
     record_outcome,
     task_span,
 )
+from muster_worker.turns.stored import StoredTurns
 
 log = logging.getLogger("muster.worker")
 
@@ -59,34 +61,13 @@ class Resources:
 class RunningAttempt:
     """An attempt that this worker has taken and not settled yet."""
 
-    __slots__ = (
-        "_abort_reason",
-        "_gives_way",
-        "_handler",
-        "_has_outcome",
-        "_is_settling",
-        "_keeps",
-        "_meter",
-        "_refused",
-        "_resources",
-        "_span",
-        "begun",
-        "begun_at",
-        "delivery",
-        "is_aborted",
-        "is_running",
-        "notes",
-        "start_announced",
-        "task",
-    )
-
     def __init__(self, task: Task, delivery: Delivery, resources: Resources) -> None:
         self.task = task
         self.begun = delivery  # names this side for as long as it lives …
         self.delivery = delivery  # … while the last one has the lease
         self._resources = resources
         self._handler = asyncio.current_task()
-        self._meter = meter_of(task)
+        self._meter = meter_of(task, StoredTurns(resources.bus, task, delivery))
         self._keeps: int | None = None  # the message with which another side goes on
         self._refused: set[int] = set()  # messages that were acked because this one runs
         self._abort_reason = ""
@@ -113,6 +94,8 @@ class RunningAttempt:
                     await self._settle_unrun(verdict)
             except asyncio.CancelledError:
                 await self._settle_cancelled()
+            except Overtaken as reason:
+                self._leave(str(reason))
         except BaseException:
             self.delivery.lease.drop()  # a redelivery may have replaced the one that the pull knows and drops
             raise
@@ -137,7 +120,7 @@ class RunningAttempt:
     def give_way(self, why: str) -> bool:
         """Hand it back unharmed although its worker goes on; False: it is ending, or would be paid twice."""
         is_ending = self.is_aborted or self._has_outcome or self._is_settling or self._gives_way
-        if is_ending or self._handler is None or self._meter.has_spent_of_limit:
+        if is_ending or self._handler is None or self._meter.is_asking_within_limit:
             return False
         self._gives_way = why
         return self._handler.cancel()
@@ -256,9 +239,9 @@ class RunningAttempt:
     async def _store_spent(self, reason: str) -> None:
         """Store what it has cost, if anything or if another side goes on: as a result that settles nothing."""
         self._is_settling = True
-        usage, role = self._meter.usage, self._resources.executor.role_of(self.task.tag)
-        if self._keeps is not None or usage != NOTHING:
-            outcome = stopped(role, reason, usage, tuple(self._meter.tool_calls))
+        role = self._resources.executor.role_of(self.task.tag)
+        if self._keeps is not None or self._meter.usage != NOTHING:
+            outcome = stopped(role, reason, self._meter)
             await self._resources.results.store_spent(self.task, self.begun, outcome, time.monotonic() - self.begun_at)
 
     async def _settle_aborted(self) -> None:
@@ -289,6 +272,12 @@ class RunningAttempt:
                 return
             self.delivery.lease.ack()
             log_failure(self.task, ResultStatus.FAILED, error, time.monotonic() - self.begun_at)
+
+    def _leave(self, why: str) -> None:
+        """Somebody else has the task, who counts what was spent here; if nobody ends it, it is delivered again."""
+        self.is_running, self._is_settling, self.start_announced = False, True, True
+        self.delivery.lease.drop()
+        log.info("■ task    %s  left to another worker: %s", log_name(self.task), why)
 
     async def _hand_back(self, why: str = "the worker stops", delay_seconds: float = 0.0) -> None:
         """Hand back what a stop interrupted or what was not begun, unharmed, with a note."""

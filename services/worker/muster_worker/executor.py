@@ -10,6 +10,8 @@ from muster_agent.models.choose import choose_model
 from muster_agent.models.port import Model
 from muster_agent.spawning import Spawning
 from muster_agent.team.schema import FunctionRole, ModelRole, Priorities, Role, Team
+from muster_agent.turns import UNSTORED, Overtaken, Turns
+from muster_protocol.errors import cause_of
 from muster_protocol.messages import Failure, Output, ResultStatus, Task
 from muster_protocol.plan import TaskSpec
 from muster_protocol.workers.role_card import RoleCard
@@ -71,7 +73,7 @@ class Executor:
         return tuple(dict.fromkeys(runner.notice for runner in self._by_tag.values() if runner.notice))
 
     async def run(self, task: Task, ctx: Context, meter: Meter | None = None) -> Outcome:
-        """The outcome of one attempt; the only exception that leaves is a cancellation of the attempt itself.
+        """The outcome of one attempt; what leaves is a cancellation of the attempt itself, and Overtaken.
 
         `meter` gets what is spent, also by an attempt that is cancelled.
         """
@@ -94,14 +96,18 @@ class Executor:
                 raise
             error = failure("logic", "the role was cancelled by something that it cancelled itself")
         except BaseException as raised:  # noqa: BLE001 - whatever a role raises is its failure
+            if isinstance(cause := cause_of(raised), Overtaken):
+                raise cause from None
             is_late = isinstance(raised, TimeoutError) and timer.expired()
             late = f"no result within {task.timeout_seconds:g} s"
             error = failure("timeout", late) if is_late else failure_of(raised)
         if error is None:
-            return Outcome(ResultStatus.DONE, runner.name, output, None, meter.usage, tuple(meter.tool_calls), added)
+            calls = tuple(meter.tool_calls)
+            return Outcome(ResultStatus.DONE, runner.name, output, None, meter.usage, calls, added, meter.spent)
         if meter.asking:
             error = error.model_copy(update={"provider": meter.asking})
-        return Outcome(ResultStatus.FAILED, runner.name, None, error, meter.usage, tuple(meter.tool_calls))
+        calls = tuple(meter.tool_calls)
+        return Outcome(ResultStatus.FAILED, runner.name, None, error, meter.usage, calls, spent=meter.spent)
 
     def _runner(self, role: Role) -> Runner:
         match role:
@@ -118,9 +124,9 @@ class Executor:
         return self._models[key]
 
 
-def meter_of(task: Task) -> Meter:
-    """What an attempt may spend."""
-    return Meter(Limit(task.tokens, task.usd))
+def meter_of(task: Task, turns: Turns = UNSTORED) -> Meter:
+    """What an attempt may spend, and where its turns are kept."""
+    return Meter(Limit(task.tokens, task.usd), turns=turns)
 
 
 def _is_cancelled() -> bool:

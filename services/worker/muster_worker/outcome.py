@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from muster_agent.budget import Meter
 from muster_agent.models.port import NOTHING
 from muster_agent.output_schema import output_mistakes
 from muster_bus.redact import KNOWN
@@ -35,6 +36,7 @@ class Outcome:
     usage: Usage = NOTHING
     tool_calls: tuple[dict[str, Any], ...] = ()
     tasks: tuple[TaskSpec, ...] = ()  # that it adds
+    spent: Usage | None = None  # of the whole task, if turns of it are stored
 
 
 def failed(role: str, error: Failure) -> Outcome:
@@ -42,9 +44,10 @@ def failed(role: str, error: Failure) -> Outcome:
     return Outcome(ResultStatus.FAILED, role, error=error)
 
 
-def stopped(role: str, reason: str, usage: Usage, tool_calls: tuple[dict[str, Any], ...]) -> Outcome:
+def stopped(role: str, reason: str, meter: Meter) -> Outcome:
     """The outcome of an attempt that was told to stop: what it had spent, and nothing else."""
-    return Outcome(ResultStatus.CANCELLED, role, None, failure("cancelled", reason), usage, tool_calls)
+    error, calls = failure("cancelled", reason), tuple(meter.tool_calls)
+    return Outcome(ResultStatus.CANCELLED, role, None, error, meter.usage, calls, spent=meter.spent)
 
 
 def failure(error_class: str, message: str, *, stack: str | None = None, is_final: bool = False) -> Failure:

@@ -4,6 +4,7 @@ from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.log import read_log
 from muster_bus.receive import open_live
+from muster_bus.turns import TurnsOfTask
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import is_stopped
@@ -18,6 +19,8 @@ async def is_poison(bus: Bus, task: Task, delivery: Delivery) -> bool:
     if delivery.number <= MAX_TAKES:
         return False
     clean = await _handed_back(bus, task, delivery.sequence) | await _stopped(bus, task, delivery.sequence)
+    turns = await TurnsOfTask(bus, task.request_id, task.task_id).read()
+    clean |= turns.productive_takes(task.attempt, delivery.sequence)  # it has come further
     return delivery.number - 1 - len(clean) >= MAX_TAKES
 
 

@@ -64,6 +64,7 @@ class Results:
             delivery=delivery.number,
             task_sequence=delivery.sequence,
             usage=outcome.usage,
+            spent=outcome.spent,
             seconds=round(seconds, 4),
             tool_calls=outcome.tool_calls,
             tasks=outcome.tasks,

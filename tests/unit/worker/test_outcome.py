@@ -1,5 +1,6 @@
 """The outcome of an attempt as a value, and its reason on a log line."""
 
+from muster_agent.budget import Meter
 from muster_protocol.messages import ResultStatus, Usage
 from muster_protocol.status import MAX_REASON, failure_text
 from muster_worker.outcome import Outcome, failure, failure_of, stopped, too_large
@@ -45,7 +46,8 @@ def test_an_outcome_that_is_too_large_becomes_a_final_failure_with_its_usage():
 
 def test_a_stopped_outcome_that_is_too_large_stays_stopped_with_its_usage():
     used = Usage(input_tokens=5, model_calls=1)
+    meter = Meter(usage=used, tool_calls=[{"tool": "search"}])
 
-    outcome = too_large(stopped("writer", "another goes on", used, ({"tool": "search"},)), "larger than a message")
+    outcome = too_large(stopped("writer", "another goes on", meter), "larger than a message")
 
     assert (outcome.status, outcome.usage, outcome.tool_calls) == (ResultStatus.CANCELLED, used, ())

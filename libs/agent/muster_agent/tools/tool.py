@@ -4,7 +4,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
@@ -12,6 +12,9 @@ from muster_agent.functions import call
 from muster_agent.models.port import ToolSpec
 from muster_protocol.errors import Invalid
 
+Effect = Literal["keyed", True]  # on the outside world: with a key by which its receiver knows a repeated call, or not
+KEYED = "keyed"
+KEY = "key"  # the parameter of a keyed tool that no model sees
 MAX_OUTPUT = 50_000  # characters; more would leave too little of the context window for the task
 
 
@@ -22,29 +25,37 @@ class Tool:
     spec: ToolSpec
     arguments: type[BaseModel]
     function: Callable[..., Any]
+    effect: Effect | None = None
 
-    async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Check the arguments, call the function, and return its output as text."""
+    def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as the function takes them, or what is wrong with them."""
         checked = self.arguments.model_validate(dict(arguments))
-        values = {name: getattr(checked, name) for name in self.arguments.model_fields}
+        return {name: getattr(checked, name) for name in self.arguments.model_fields}
+
+    async def call(self, arguments: Mapping[str, Any], key: str = "") -> str:
+        """Check the arguments, call the function, and return its output as text; a keyed tool gets the key."""
+        values = self.check(arguments) | ({KEY: key} if self.effect == KEYED else {})
         output = await call(self.function, **values)
         text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
         return text if len(text) <= MAX_OUTPUT else f"{text[:MAX_OUTPUT]}\n[cut off after {MAX_OUTPUT:,} characters]"
 
 
-def tool_of(function: Callable[..., Any], description: str = "") -> Tool:
+def tool_of(function: Callable[..., Any], description: str = "", effect: Effect | None = None) -> Tool:
     """A tool from a function: the schema from its signature, the description from its docstring."""
     called = getattr(function, "__name__", "")
     if not called:
         raise Invalid(f"{function!r} has no name; a tool is a function")
-    fields = {name: _field(called, parameter) for name, parameter in _parameters(function, called).items()}
+    parameters = dict(_parameters(function, called))
+    if effect == KEYED and parameters.pop(KEY, None) is None:
+        raise Invalid(f"{called} has no parameter {KEY!r}; a tool with effects: keyed passes it on to its receiver")
+    fields = {name: _field(called, parameter) for name, parameter in parameters.items()}
     try:
         arguments = create_model(called, __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
         schema = {key: value for key, value in arguments.model_json_schema().items() if key != "title"}
     except Exception as error:  # such as a name that begins with _ : pydantic raises what it likes
         raise Invalid(f"a model cannot call {called}: {str(error).splitlines()[0]}; rename that parameter") from error
     text = description or inspect.getdoc(function) or called.replace("_", " ")
-    return Tool(ToolSpec(called, text, schema), arguments, function)
+    return Tool(ToolSpec(called, text, schema), arguments, function, effect)
 
 
 def _parameters(function: Callable[..., Any], called: str) -> Mapping[str, inspect.Parameter]:

@@ -81,6 +81,7 @@ def streams(provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str
         (config("RESULTS", subjects=[subjects.ALL_RESULTS], max_age=results_age, republish=repeated), 1),
         (config("EVENTS", subjects=[subjects.ALL_EVENTS], max_age=results_age), 4),
         (config("CONTROL", subjects=[subjects.ALL_CONTROL], max_age=results_age), 16),
+        (config("TURNS", subjects=[subjects.ALL_TURNS], max_age=results_age), 1),
         (config("ERRORS", subjects=[subjects.ERRORS], max_age=week), 16),
         (config("KV_workers", subjects=["$KV.workers.>"], max_age=FORGOTTEN_SECONDS, max_msgs_per_subject=1), 16),
         (config("KV_conflicts", subjects=["$KV.conflicts.>"], max_age=week, max_msgs_per_subject=1), 16),

@@ -13,8 +13,8 @@ from muster_protocol.status_words import ResultStatus
 
 
 def take_result(state: RequestState, entry: Entry, body: Result) -> None:
-    state.usage += body.usage
     task = state.tasks.get(body.task_id)
+    _charge(state, task, body)
     if state.answer is not None or task is None or not 1 <= body.attempt <= len(task.attempts):
         return
     attempt = task.attempts[body.attempt - 1]
@@ -36,6 +36,15 @@ def take_result(state: RequestState, entry: Entry, body: Result) -> None:
     task.reason = body.error.message if body.error else body.status.value
     is_again = is_retried(body, task.max_attempts, has_elsewhere=elsewhere(state, task) is not None)
     move(state, task, Cause.FAILED_FOR_NOW if is_again else Cause.FAILED_FOR_GOOD)
+
+
+def _charge(state: RequestState, task: TaskState | None, body: Result) -> None:
+    """Add what was spent. Results of one task that count the same turns add them once, in whatever order they come."""
+    if body.spent is None or task is None:
+        state.usage += body.usage
+        return
+    state.usage += body.spent.beyond(task.spent)
+    task.spent = body.spent.at_least(task.spent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,7 @@ class TaskState:
     moved_at: int = 0  # how many attempts it had when a person last gave it to somebody else
     not_before: float = 0.0
     reason: str | None = None
+    spent: Usage = field(default_factory=Usage)  # by what its turns say; all of it is in the request's usage
     superseded: list[Superseded] = field(default_factory=list[Superseded])  # the first few
     grown_by: str = ""  # the cause by which the plan grew by it; empty: the plan began with it
     depth: int = 0  # how many that were spawned are behind it
@@ -283,9 +284,7 @@ class RequestState:
     def is_counted(self, result: Result) -> bool:
         """Whether this very result is the one of its attempt that counts."""
         task = self.tasks.get(result.task_id)
-        if task is None or not 1 <= result.attempt <= len(task.attempts):
-            return False
-        return task.attempts[result.attempt - 1].result is result
+        return task is not None and any(attempt.result is result for attempt in task.attempts)
 
     def unproductive_takes(self, delivery: int) -> int:
         """Deliveries before this one, since the last that made progress or was handed back cleanly."""

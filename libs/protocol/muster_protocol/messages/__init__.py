@@ -24,11 +24,13 @@ from muster_protocol.messages.people import Decision, Question
 from muster_protocol.messages.request import Budget, Request
 from muster_protocol.messages.result import Failure, Result
 from muster_protocol.messages.task import Task
+from muster_protocol.messages.turns import Claim, Effect, ModelTurn, ToolOutputs
 from muster_protocol.status_words import AnswerStatus, ResultStatus
 
 LogBody = Taken | PlanRecorded | Question | Reserved | Dispatched | Revision | Decision | Result | Extended | Answer
 AttemptEvent = Started | HandedBack | Refused | Progress | ToolUsed | ConflictFound
 Event = AttemptEvent | CalledBack
+TurnBody = Claim | ModelTurn | ToolOutputs | Effect
 Control = Cancel | Reply | Note | RetryTask | ReassignTask | Abort | Check
 
 LOG_KINDS: dict[str, type[LogBody]] = {
@@ -52,6 +54,7 @@ EVENT_KINDS: dict[str, type[Event]] = {
 CONTROL_KINDS: dict[str, type[Control]] = {
     cls.kind: cls for cls in (Cancel, Reply, Note, RetryTask, ReassignTask, Abort, Check)
 }
+TURN_KINDS: dict[str, type[TurnBody]] = {cls.kind: cls for cls in (Claim, ModelTurn, ToolOutputs, Effect)}
 MESSAGES: tuple[type[Message], ...] = (
     Request,
     Task,
@@ -60,6 +63,7 @@ MESSAGES: tuple[type[Message], ...] = (
     ErrorReport,
     *EVENT_KINDS.values(),
     *CONTROL_KINDS.values(),
+    *TURN_KINDS.values(),
 )
 
 __all__ = [
@@ -70,6 +74,7 @@ __all__ = [
     "MESSAGES",
     "MOST",
     "PLAN",
+    "TURN_KINDS",
     "Abort",
     "Answer",
     "AnswerStatus",
@@ -79,12 +84,14 @@ __all__ = [
     "CalledBack",
     "Cancel",
     "Check",
+    "Claim",
     "ConfidenceParts",
     "ConflictFound",
     "Control",
     "Decision",
     "Dispatch",
     "Dispatched",
+    "Effect",
     "ErrorReport",
     "Event",
     "Extended",
@@ -93,6 +100,7 @@ __all__ = [
     "HandedBack",
     "LogBody",
     "Message",
+    "ModelTurn",
     "Note",
     "Output",
     "PlanRecorded",
@@ -113,7 +121,9 @@ __all__ = [
     "Taken",
     "Task",
     "TaskOutcome",
+    "ToolOutputs",
     "ToolUsed",
+    "TurnBody",
     "Usage",
     "invalid",
     "refining",

@@ -82,3 +82,21 @@ class Usage(Frozen):
             usd=min(MOST, self.usd + other.usd),
             model_calls=min(MOST, self.model_calls + other.model_calls),
         )
+
+    def beyond(self, other: "Usage") -> "Usage":
+        """What this has more than the other."""
+        return Usage(
+            input_tokens=max(0, self.input_tokens - other.input_tokens),
+            output_tokens=max(0, self.output_tokens - other.output_tokens),
+            usd=max(0.0, self.usd - other.usd),
+            model_calls=max(0, self.model_calls - other.model_calls),
+        )
+
+    def at_least(self, other: "Usage") -> "Usage":
+        """The larger one of each."""
+        return Usage(
+            input_tokens=max(self.input_tokens, other.input_tokens),
+            output_tokens=max(self.output_tokens, other.output_tokens),
+            usd=max(self.usd, other.usd),
+            model_calls=max(self.model_calls, other.model_calls),
+        )

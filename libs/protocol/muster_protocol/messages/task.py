@@ -30,6 +30,7 @@ class Task(Message):
     context: dict[TaskId, Output] = Field(default_factory=dict[TaskId, Output])
     model: str | None = None
     notes: tuple[str, ...] = ()  # of people, about the request
+    resumes: bool = False  # the attempt before failed of something else than its work: go on with its turns
     timeout_seconds: float = Field(gt=0)
     deadline: float  # broker time, seconds since 1970: after it nobody waits for this attempt
     tokens: int | None = None  # set aside for this attempt; no limit when absent

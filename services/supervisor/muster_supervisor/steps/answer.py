@@ -29,6 +29,7 @@ from muster_supervisor.decide import GiveAnswer
 from muster_supervisor.owner import Owner
 from muster_supervisor.spans import export_workflow, is_workflow_exported, step_span
 from muster_supervisor.spending import paying
+from muster_supervisor.steps.lost import forget_turns
 from muster_supervisor.steps.wanted import Unwanted, while_wanted
 from muster_supervisor.taking.answered import acknowledge
 from muster_supervisor.taking.disposition import Disposition, Held, classify
@@ -78,6 +79,7 @@ async def give_answer(owner: Owner, step: GiveAnswer) -> None:
         if is_written and owner.state.answer is not None:  # else its bytes changed on the wire, and nobody can read it
             owner.has_answered = True
             _log_written(answer)
+            owner.in_background(lambda: forget_turns(owner))
             await owner.finish_background()
 
 

@@ -9,6 +9,7 @@ from muster_bus.publish import Outgoing, Stored
 from muster_protocol.errors import Invalid, Retryable, Terminal
 from muster_protocol.fold import Attempt, TaskState, context_of
 from muster_protocol.messages import Dispatch, Dispatched, Failure, Reserved, Task
+from muster_protocol.retry import is_resumed
 from muster_supervisor.choosing.among import functions, with_role
 from muster_supervisor.decide import DispatchTasks
 from muster_supervisor.owner import Owner, Placed
@@ -166,6 +167,7 @@ def _task(owner: Owner, task: TaskState, attempt: Attempt, plain: Collection[str
         inputs=task.spec.inputs,
         context=context_of(owner.state, task),
         model=attempt.model or task.spec.model,
+        resumes=attempt.number > 1 and is_resumed(_failure_before(task, attempt)),
         notes=tuple([note.reason for note in owner.state.notes]),
         timeout_seconds=attempt.timeout_seconds,
         deadline=attempt.deadline,
@@ -174,3 +176,8 @@ def _task(owner: Owner, task: TaskState, attempt: Attempt, plain: Collection[str
         reserved_at=attempt.reserved_at,
         reserved_sequence=attempt.reserved_sequence,
     )
+
+
+def _failure_before(task: TaskState, attempt: Attempt) -> Failure | None:
+    before = task.attempts[attempt.number - 2].result
+    return None if before is None else before.error

@@ -8,6 +8,7 @@ from muster_protocol.status import failure_text
 from muster_supervisor.abort import stop
 from muster_supervisor.decide import Expire, timed_out
 from muster_supervisor.owner import Owner
+from muster_supervisor.steps.lost import with_lost
 
 log = logging.getLogger("muster.supervisor")
 
@@ -36,6 +37,7 @@ async def fail_attempt(owner: Owner, attempt_id: AttemptId, failure: Failure, se
         role=owner.state.tasks[attempt_id.task_id].tag,
         seconds=seconds,
     )
+    result = await with_lost(owner, result)
     await owner.append(result)
     request_id, task_id, number = attempt_id
     fields = {"task": task_id, "attempt": number, "status": result.status.value, "error_class": failure.error_class}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from muster_bus.turns import TurnsOfTask
-from muster_protocol.fold.turns import TaskTurns
+from muster_protocol.turns.fold import TaskTurns
 from muster_testing.crash import KILLED
 from muster_testing.messages_server import CannedReply, MessagesServer, message, running_messages_server, text, tool_use
 from tests.harness import LEASE_SECONDS, Muster

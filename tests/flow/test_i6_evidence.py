@@ -73,9 +73,9 @@ def _turns() -> list[CannedReply]:
 
 @guards(
     "services/worker/muster_worker/attempt.py",
-    "outcome = stopped(role, reason, usage, tuple(self._meter.tool_calls))",
+    "outcome = stopped(role, reason, self._meter)",
     rule="I6",
-    replace="outcome = stopped(role, reason, NOTHING, tuple(self._meter.tool_calls))",
+    replace="outcome = stopped(role, reason, meter_of(self.task))",
     seconds=60,
 )
 @pytest.mark.sweep

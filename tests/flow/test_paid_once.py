@@ -70,9 +70,9 @@ async def test_a_task_whose_workers_die_again_and_again_is_no_poison_while_it_co
 
 @guards(
     STORED,
-    '                raise Overtaken("somebody else has claimed the task")',
+    'raise Overtaken("somebody else has claimed the task")',
     rule="I9",
-    replace="pass",
+    replace="return",
     seconds=40,
 )
 async def test_a_worker_that_was_paused_past_its_lease_makes_no_further_call(tmp_path: Path):

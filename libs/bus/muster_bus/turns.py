@@ -14,8 +14,8 @@ from muster_bus.receive import opened
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.errors import Invalid
-from muster_protocol.fold.turns import TaskTurns, TurnAt, fold_turns
 from muster_protocol.messages import TURN_KINDS, TurnBody
+from muster_protocol.turns.fold import TaskTurns, TurnAt, fold_turns
 
 log = logging.getLogger("muster.bus")
 

@@ -27,7 +27,7 @@ NAMES = {
     ),
     *("other_models", "request_hash", "trace_id", "request_id", "what", "first", "second", "error_class"),
     *("cause", "who", "choices", "choice", "otherwise"),
-    *("callback_url", "host", "grown_by"),
+    *("callback_url", "host", "grown_by", "fits", "key"),
 }
 # A request is what the work is about, and the hash of its body is what its id is compared by (decision 30).
 LEFT_AS_IT_IS = {Request}

@@ -21,6 +21,8 @@ from pydantic import Tag as Case
 
 from muster_agent.models.choose import check_model_name
 from muster_agent.models.port import MAX_TOKENS, MAX_TURNS, Price
+from muster_agent.team.effects import check_effects
+from muster_agent.tools.tool import Effect
 from muster_protocol.calling.addresses import Network, host_pattern
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
@@ -159,9 +161,15 @@ class ModelRole(RoleSpec):
     model: ModelName = "auto"
     other_model: ModelName | None = None  # gets one try at what the first refuses
     tools: tuple[ToolName, ...] = ()
+    effects: dict[str, Effect] = {}  # of its tools that have one
     offline_seconds: float = Field(default=0.0, ge=0)
     max_tokens: int = Field(default=MAX_TOKENS, ge=1)
     max_turns: int = Field(default=MAX_TURNS, ge=1, le=1000)
+
+    @model_validator(mode="after")
+    def _check_effects(self) -> Self:
+        check_effects(self.effects, self.tools)
+        return self
 
 
 class FunctionRole(RoleSpec):

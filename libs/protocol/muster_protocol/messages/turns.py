@@ -61,7 +61,13 @@ class ModelTurn(TurnEntry):
     """What a call of the model came to; no reply: the call failed, and nothing of it was paid."""
 
     kind: ClassVar[str] = "turn"
-    free_text: ClassVar[tuple[str, ...]] = ("reply.text", "reply.tool_calls.arguments", "reply.native")
+    free_text: ClassVar[tuple[str, ...]] = (
+        "reply.text",
+        "reply.tool_calls.id",
+        "reply.tool_calls.name",
+        "reply.tool_calls.arguments",
+        "reply.native",
+    )
 
     claim: int  # the sequence of its claim
     reply: StoredReply | None = None
@@ -80,7 +86,7 @@ class ToolOutputs(TurnEntry):
     """The outputs of all tool calls of the turn before; the next call of the model follows."""
 
     kind: ClassVar[str] = "outputs"
-    free_text: ClassVar[tuple[str, ...]] = ("outputs.text", "tool_calls")
+    free_text: ClassVar[tuple[str, ...]] = ("outputs.call_id", "outputs.text", "tool_calls")
 
     claim: int
     outputs: tuple[StoredOutput, ...]
@@ -92,7 +98,7 @@ class Effect(TurnEntry):
     """A tool with an effect is about to be called; with an outcome: it was."""
 
     kind: ClassVar[str] = "effect"
-    free_text: ClassVar[tuple[str, ...]] = ("arguments", "outcome.text")
+    free_text: ClassVar[tuple[str, ...]] = ("tool", "arguments", "outcome.call_id", "outcome.text")
 
     claim: int
     key: str  # of task, tool, arguments and occurrence: the same in every attempt

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from muster_agent.models.port import Reply, ToolCall, ToolOutput, Turn
-from muster_protocol.fold.turns import Step
 from muster_protocol.messages.turns import CallAsked, StoredOutput, StoredReply
+from muster_protocol.turns.fold import Step
 
 
 def stored_reply(reply: Reply) -> StoredReply:

@@ -14,9 +14,9 @@ from muster_agent.turns import EffectCall, Moved, Overtaken, Past, fits_of
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_bus.turns import TurnsOfTask
-from muster_protocol.fold.turns import TaskTurns
 from muster_protocol.messages import Claim, Effect, ModelTurn, Task, ToolOutputs, TurnBody, Usage
 from muster_protocol.messages.turns import StoredOutput
+from muster_protocol.turns.fold import TaskTurns
 from muster_worker.turns.convert import output_of, reply_of, stored_outputs, stored_reply, turn_of
 
 Stash = tuple[tuple[StoredOutput, ...], tuple[dict[str, Any], ...]]

@@ -104,7 +104,7 @@ def apply_turn(turns: TaskTurns, entry: TurnAt) -> None:
             turns.begin(sequence, body)
         case ModelTurn():
             _take_turn(turns, body)
-        case ToolOutputs() if body.claim == turns.claim_sequence:
+        case ToolOutputs() if turns.claim is not None and body.claim == turns.claim_sequence:
             if turns.steps and turns.steps[-1].outputs is None:
                 turns.steps[-1].outputs, turns.steps[-1].tool_calls = body.outputs, body.tool_calls
             turns.asking = body.asking

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from muster_bus.turns import TurnsOfTask
+from muster_protocol.messages import Result
 from muster_protocol.turns.fold import TaskTurns
 from muster_testing.crash import KILLED
 from muster_testing.messages_server import CannedReply, MessagesServer, message, running_messages_server, text, tool_use
+from muster_testing.waiting import until_asked
 from tests.harness import LEASE_SECONDS, Muster
 
 TURNS = 10
@@ -57,6 +59,17 @@ class Paying:
     async def asked(self, count: int) -> None:
         """Wait until the server has been asked so often."""
         await self.muster.until(lambda: len(self.server.requests) >= count, f"{count} calls of the model")
+
+    async def until_results(self, request: str, count: int) -> list[Result]:
+        """The results of a request once there are so many."""
+        found: list[Result] = []
+
+        async def are_there() -> bool:
+            found[:] = await self.muster.results(request)
+            return len(found) >= count
+
+        await until_asked(are_there, f"{count} results")
+        return found
 
     async def turns(self, request: str) -> TaskTurns:
         return await TurnsOfTask(self.muster.bus, request, "t").read()

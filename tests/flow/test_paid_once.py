@@ -91,7 +91,8 @@ async def test_a_worker_that_was_paused_past_its_lease_makes_no_further_call(tmp
         team.muster.signal("w1", signal.SIGCONT)
         await team.muster.until_logged("w1", "left to another worker")
         assert (answer.status, len(team.server.requests), asked) == (AnswerStatus.DONE, 5, 5)
-        assert len(await team.muster.results(request)) == 1
+        lost = await team.until_results(request, 2)
+        assert [result.usage.tokens for result in lost] == [4 * EACH, EACH]  # the reply that came too late was paid
 
 
 @pytest.mark.sweep

@@ -17,7 +17,11 @@ from muster_protocol.messages import Usage
 
 
 class Overtaken(MusterError):
-    """Somebody else has the task: stop, and store nothing."""
+    """Somebody else has the task: stop, and store nothing. `unpaid` is the cost of a reply that nobody else counts."""
+
+    def __init__(self, reason: str, unpaid: Usage = NOTHING) -> None:
+        super().__init__(reason)
+        self.unpaid = unpaid
 
 
 class Moved(MusterError):

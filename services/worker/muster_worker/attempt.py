@@ -17,6 +17,7 @@ from typing import Any
 
 from opentelemetry.trace import Span
 
+from muster_agent.budget import Meter
 from muster_agent.models.port import NOTHING
 from muster_agent.turns import Overtaken
 from muster_bus.connection import Bus
@@ -95,7 +96,7 @@ class RunningAttempt:
             except asyncio.CancelledError:
                 await self._settle_cancelled()
             except Overtaken as reason:
-                self._leave(str(reason))
+                await self._leave(reason)
         except BaseException:
             self.delivery.lease.drop()  # a redelivery may have replaced the one that the pull knows and drops
             raise
@@ -273,11 +274,15 @@ class RunningAttempt:
             self.delivery.lease.ack()
             log_failure(self.task, ResultStatus.FAILED, error, time.monotonic() - self.begun_at)
 
-    def _leave(self, why: str) -> None:
-        """Somebody else has the task, who counts what was spent here; if nobody ends it, it is delivered again."""
+    async def _leave(self, overtaken: Overtaken) -> None:
+        """Somebody else has the task and counts its stored turns; if nobody ends it, it is delivered again."""
         self.is_running, self._is_settling, self.start_announced = False, True, True
         self.delivery.lease.drop()
-        log.info("■ task    %s  left to another worker: %s", log_name(self.task), why)
+        log.info("■ task    %s  left to another worker: %s", log_name(self.task), overtaken)
+        if overtaken.unpaid != NOTHING:
+            role, spent = self._resources.executor.role_of(self.task.tag), Meter(usage=overtaken.unpaid)
+            outcome = stopped(role, "another worker has the task", spent)
+            await self._resources.results.store_spent(self.task, self.begun, outcome, time.monotonic() - self.begun_at)
 
     async def _hand_back(self, why: str = "the worker stops", delay_seconds: float = 0.0) -> None:
         """Hand back what a stop interrupted or what was not begun, unharmed, with a note."""

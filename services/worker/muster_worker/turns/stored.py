@@ -85,7 +85,12 @@ class StoredTurns:
 
     async def replied(self, reply: Reply) -> None:
         turn = ModelTurn(task_id=self._task.task_id, claim=self._claimed, reply=stored_reply(reply), usage=reply.usage)
-        await self._store(turn)
+        try:
+            await self._store(turn)
+        except Overtaken as lost:
+            if self._task.tokens is not None or self._task.usd is not None:
+                raise  # who claimed the task has charged what this call might have cost
+            raise Overtaken(str(lost), reply.usage) from None
 
     async def unanswered(self) -> None:
         await self._store(ModelTurn(task_id=self._task.task_id, claim=self._claimed))

@@ -10,8 +10,10 @@ from math import ceil
 from pathlib import PurePath
 
 from muster_agent.budget import Meter, within_budget
-from muster_agent.errors import Unfinished
+from muster_agent.compaction import compacted
+from muster_agent.errors import CannotDo, Unfinished
 from muster_agent.models.port import (
+    CONTEXT_TOKENS,
     MAX_TOKENS,
     MAX_TURNS,
     Ask,
@@ -38,11 +40,12 @@ ToolUsed = Callable[[str, float, str | None, str | None], None]  # tool, seconds
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The most tokens of one reply, the most replies for one task, and the seconds that it may take."""
+    """The most of each: tokens of a reply, replies for a task, its seconds, and tokens that the model can read."""
 
     max_tokens: int = MAX_TOKENS
     max_turns: int = MAX_TURNS
     seconds: float | None = None
+    context_tokens: int = CONTEXT_TOKENS
 
     def left(self, turn: int, meter: Meter) -> Left:
         """What is left when this turn begins."""
@@ -66,7 +69,7 @@ async def work(
     ask = Ask(brief, tools=tuple(tool.spec for tool in tools.values()), max_tokens=bounds.max_tokens)
     for turn in range(1, bounds.max_turns + 1):
         ask = replace(ask, is_last=turn == bounds.max_turns, left=bounds.left(turn, meter))
-        limited = within_budget(ask, model, meter.usage, meter.limit)
+        limited = within_budget(compacted(ask, bounds.context_tokens), model, meter.usage, meter.limit)
         meter.asking = model.provider
         reply = await ask_with_retry(model, limited)
         meter.asking = ""
@@ -100,6 +103,8 @@ async def _use(call: ToolCall, tools: Mapping[str, Tool], meter: Meter, tool_use
             else:
                 error_class, error = "logic", f"unknown tool {call.name!r}; your tools: {', '.join(tools) or 'none'}"
                 text = error
+        except CannotDo:
+            raise  # it is meant for whoever gave the task out, not for the model
         except Exception as raised:  # noqa: BLE001 - a tool may raise anything, and the model gets the error
             cause = cause_of(raised)
             error_class, error = error_class_of(cause), KNOWN(error_text(cause))

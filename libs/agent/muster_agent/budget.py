@@ -3,10 +3,11 @@
 import json
 import time
 from dataclasses import asdict, dataclass, field, replace
+from math import ceil
 from typing import Any
 
 from muster_agent.errors import OutOfBudget
-from muster_agent.models.port import NOTHING, Ask, Model
+from muster_agent.models.port import NOTHING, Ask, Model, Turn
 from muster_agent.models.prompts import prompt
 from muster_agent.turns import UNSTORED, Turns
 from muster_protocol.errors import Misconfigured
@@ -77,10 +78,17 @@ def most_of(ask: Ask, model: Model, limit: Limit) -> Usage:
 
 def estimated_tokens(ask: Ask) -> int:
     """About how many tokens the ask itself costs; an overestimate rather than an underestimate."""
-    parts: list[object] = [*prompt(ask), *(asdict(tool) for tool in ask.tools)]
-    for turn in ask.transcript:
-        parts += [{"native": str(turn.reply.native or turn.reply.text)}, *(asdict(output) for output in turn.outputs)]
-    return len(json.dumps(parts, default=str, ensure_ascii=False)) // _CHARACTERS_PER_TOKEN
+    parts = [*prompt(ask), *(asdict(tool) for tool in ask.tools)]
+    return _tokens_of(parts) + sum(map(turn_tokens, ask.transcript))
+
+
+def turn_tokens(turn: Turn) -> int:
+    """About how many tokens one turn adds to each ask that follows it."""
+    return _tokens_of([str(turn.reply.native or turn.reply.text), *(asdict(output) for output in turn.outputs)])
+
+
+def _tokens_of(parts: list[Any]) -> int:
+    return ceil(len(json.dumps(parts, default=str, ensure_ascii=False)) / _CHARACTERS_PER_TOKEN)
 
 
 def _tokens_for_usd(model: Model, asked: int, usd_left: float, wanted: int) -> int:

@@ -5,6 +5,7 @@ Retryable
 │   └── RateLimited  it says that we ask too often
 ├── BadOutput    the reply is cut off or not what was asked for
 ├── Unfinished   the model went on calling tools
+├── CannotDo     the model says that it cannot do the task with what it has
 └── ToolsFailed  rules had nothing to work with: every tool that they called failed
 Terminal
 ├── MayNotSpawn  a role adds tasks although its team file does not say that it may
@@ -38,6 +39,10 @@ class BadOutput(Retryable):
 
 class Unfinished(Retryable):
     """The model went on calling tools until its turns were used up."""
+
+
+class CannotDo(Retryable):
+    """The model says that it cannot do the task with what it has."""
 
 
 class ToolsFailed(Retryable):

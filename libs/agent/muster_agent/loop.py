@@ -10,8 +10,10 @@ from math import ceil
 from pathlib import PurePath
 
 from muster_agent.budget import Meter, most_of, within_budget
-from muster_agent.errors import Unfinished
+from muster_agent.compaction import compacted
+from muster_agent.errors import CannotDo, Unfinished
 from muster_agent.models.port import (
+    CONTEXT_TOKENS,
     MAX_TOKENS,
     MAX_TURNS,
     NOTHING,
@@ -41,11 +43,12 @@ ToolUsed = Callable[[str, float, str | None, str | None], None]  # tool, seconds
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The most tokens of one reply, the most replies for one task, and the seconds that it may take."""
+    """The most of each: tokens of a reply, replies for a task, its seconds, and tokens that the model can read."""
 
     max_tokens: int = MAX_TOKENS
     max_turns: int = MAX_TURNS
     seconds: float | None = None
+    context_tokens: int = CONTEXT_TOKENS
 
     def left(self, turn: int, meter: Meter) -> Left:
         """What is left when this turn begins."""
@@ -100,7 +103,7 @@ async def _work(model: Model, ask: Ask, bench: _Bench, bounds: Bounds) -> str:
         await turns.begin()
     for turn in range(len(past.turns) + 1, bounds.max_turns + 1):
         ask = replace(ask, is_last=turn == bounds.max_turns, left=bounds.left(turn, meter))
-        reply = reply or await _asked(model, ask, meter, turns)
+        reply = reply or await _asked(model, compacted(ask, bounds.context_tokens), meter, turns)
         if not require_complete(reply).tool_calls:
             return reply.text
         if not ask.is_last:
@@ -152,7 +155,7 @@ async def _use(call: ToolCall, bench: _Bench, effects: Effects) -> ToolOutput:
         try:
             text, error = await _called(call, bench.tools, effects)
             error_class = None if error is None else "logic"
-        except (Overtaken, UnknownOutcome):
+        except (CannotDo, Overtaken, UnknownOutcome):
             raise  # no model can do anything about it
         except Exception as raised:  # noqa: BLE001 - a tool may raise anything, and the model gets the error
             cause = cause_of(raised)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from muster_agent.budget import Limit, Meter, within_budget
-from muster_agent.errors import KeyRefused, ModelAway, OutOfBudget, Unfinished
-from muster_agent.loop import MAX_CONTENT, MAX_WITH_CONTENT, work
+from muster_agent.errors import CannotDo, KeyRefused, ModelAway, OutOfBudget, Unfinished
+from muster_agent.loop import MAX_CONTENT, MAX_WITH_CONTENT, Bounds, work
 from muster_agent.models.choose import api_key, choose_model
 from muster_agent.models.port import (
     MAX_TURNS,
@@ -23,8 +23,9 @@ from muster_agent.models.port import (
 from muster_agent.models.prompts import prompt
 from muster_agent.models.retry import ask_with_retry
 from muster_agent.models.scripted import Scripted
+from muster_agent.tools.cannot_do import CANNOT_DO_TOOL
 from muster_agent.tools.tool import Tool, tool_of
-from muster_protocol.errors import Invalid, Misconfigured
+from muster_protocol.errors import Invalid, Misconfigured, cause_of, error_class_of
 from muster_protocol.messages import Result, ResultStatus, Usage
 from muster_protocol.messages.people import MAX_NOTE, MAX_NOTES, add_note
 from muster_protocol.workers.role_card import RoleCard
@@ -263,3 +264,30 @@ def test_notes_are_bounded_in_number_and_size():
     assert len(notes) == MAX_NOTES
     assert notes[0].startswith("3 ")
     assert {len(note) for note in notes} == {MAX_NOTE}
+
+
+async def test_a_model_that_cannot_do_its_task_says_why_and_the_words_may_be_mended():
+    model = Scripted([calls("cannot_do", reason="there is no page to read")])
+    meter = Meter()
+
+    with pytest.raises(ExceptionGroup) as raised:
+        await worked(model, {"cannot_do": CANNOT_DO_TOOL}, meter)
+
+    cause = cause_of(raised.value)
+    assert isinstance(cause, CannotDo)
+    assert str(cause) == "the worker says that it cannot do this: there is no page to read"
+    assert error_class_of(cause) == "logic"  # the owner describes the task better, or says that words cannot mend it
+    assert meter.usage == USED
+
+
+async def test_what_does_not_fit_into_the_context_is_shortened_before_the_model_is_asked():
+    def read() -> str:
+        return "z" * 9_000
+
+    model = Scripted([*(calls("read") for _ in range(4)), Reply("done", usage=USED)])
+    bounds = Bounds(max_tokens=100, context_tokens=6_000)
+
+    assert await work(model, WorkBrief("do it"), {"read": tool_of(read)}, Meter(), ignore, bounds) == "done"
+
+    texts = [output.text for turn in model.asked[-1].transcript for output in turn.outputs]
+    assert ["left out here" in text for text in texts] == [True, True, True, False]

@@ -86,3 +86,17 @@ def test_a_lease_out_of_bounds_is_refused_by_name(key: str, seconds: float):
 
     with pytest.raises(Invalid, match=f"limits.{key}"):
         team_of(raw, Path())
+
+
+def test_lettas_words_for_the_steps_of_an_agent_are_read_as_turns():
+    found = team(
+        {"name": "a", "max_chaining_steps": 4}, {"name": "b", "chaining": False}, {"name": "c", "chaining": True}
+    )
+
+    assert [role.max_turns for role in found.roles if isinstance(role, ModelRole)] == [4, 2, 10]
+    with pytest.raises(Invalid, match="max_chaining_steps and max_turns are the same; write max_turns"):
+        team({"name": "a", "max_chaining_steps": 4, "max_turns": 3})
+    with pytest.raises(Invalid, match="chaining: false is max_turns: 2; write max_turns alone"):
+        team({"name": "a", "chaining": False, "max_turns": 3})
+    with pytest.raises(Invalid, match="chaining is true or false"):
+        team({"name": "a", "chaining": "perhaps"})

@@ -98,7 +98,7 @@ async def test_a_model_adds_tasks_with_a_tool_that_names_the_roles():
 
     assert output == "done"
     assert [(spec.id, spec.tag, spec.dependencies) for spec in spawn.added()] == [("page-s1", "prose", ("page",))]
-    assert [tool.name for tool in model.asked[0].tools] == ["add_task"]
+    assert [tool.name for tool in model.asked[0].tools] == ["add_task", "cannot_do"]
     assert "- writer (writer, prose): writes" in model.asked[0].tools[0].description
     assert [given.text for given in model.asked[1].transcript[0].outputs] == [
         "added as page-s1",
@@ -111,4 +111,4 @@ async def test_a_model_that_may_not_add_tasks_has_no_such_tool():
 
     await ModelRunner(ModelRole(name="reader"), TEAM, lambda _: model).run(of("page"), Context({}), Meter())
 
-    assert model.asked[0].tools == ()
+    assert [tool.name for tool in model.asked[0].tools] == ["cannot_do"]

@@ -14,6 +14,7 @@ from muster_protocol.messages import Output, Usage
 from muster_protocol.workers.role_card import RoleCard
 
 MAX_TOKENS = 8192  # a worker's answer is a page or two; longer ones are better split into tasks
+CONTEXT_TOKENS = 180_000  # that a model can read at once, with its reply; most of today's can read more
 MAX_TURNS = 10  # a model that needs more repeats itself
 Stop = Literal["end", "tools", "length", "refusal", "other"]
 

@@ -20,7 +20,8 @@ from pydantic import (
 from pydantic import Tag as Case
 
 from muster_agent.models.choose import check_model_name
-from muster_agent.models.port import MAX_TOKENS, MAX_TURNS, Price
+from muster_agent.models.port import CONTEXT_TOKENS, MAX_TOKENS, MAX_TURNS, Price
+from muster_agent.team.chaining import turns_for_steps
 from muster_agent.team.effects import check_effects
 from muster_agent.tools.tool import Effect
 from muster_protocol.calling.addresses import Network, host_pattern
@@ -33,6 +34,7 @@ from muster_protocol.subjects import Tag, TeamName
 from muster_protocol.workers.role_card import RoleCard, line
 
 BUILT_IN_TOOLS = ("calculate", "query_database", "search_corpus", "format_document")
+CANNOT_DO = "cannot_do"  # the tool of every role that uses a model
 ADD_TASK = "add_task"  # the tool of roles that may add tasks: no list of tools names it
 _IMPORT_PATH = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 
@@ -165,6 +167,9 @@ class ModelRole(RoleSpec):
     offline_seconds: float = Field(default=0.0, ge=0)
     max_tokens: int = Field(default=MAX_TOKENS, ge=1)
     max_turns: int = Field(default=MAX_TURNS, ge=1, le=1000)
+    context_tokens: int = Field(default=CONTEXT_TOKENS, ge=4_000)  # that the model can read; earlier outputs make room
+
+    _read_chaining = model_validator(mode="before")(turns_for_steps)
 
     @model_validator(mode="after")
     def _check_effects(self) -> Self:

@@ -9,8 +9,9 @@ from muster_agent.errors import BadOutput
 from muster_agent.functions import Context
 from muster_agent.loop import Bounds, work
 from muster_agent.models.port import Model, WorkBrief
-from muster_agent.team.schema import ADD_TASK, ModelRole, Team, card_of
+from muster_agent.team.schema import ADD_TASK, CANNOT_DO, ModelRole, Team, card_of
 from muster_agent.tools.add_task import add_task_tool
+from muster_agent.tools.cannot_do import CANNOT_DO_TOOL
 from muster_agent.tools.load import tools_for
 from muster_agent.tools.shown import card_with
 from muster_agent.tools.tool import Tool
@@ -43,8 +44,11 @@ class ModelRunner:
             notes=ctx.notes,
         )
         model = self._models(task.model or self._role.model)
-        bounds = Bounds(self._role.max_tokens, self._role.max_turns, task.timeout_seconds)
-        tools = {**self._tools, ADD_TASK: add_task_tool(ctx.spawn, self._team)} if self.spawns else self._tools
+        role = self._role
+        bounds = Bounds(role.max_tokens, role.max_turns, task.timeout_seconds, role.context_tokens)
+        adding = {ADD_TASK: add_task_tool(ctx.spawn, self._team)} if self.spawns else {}
+        saying = {CANNOT_DO: CANNOT_DO_TOOL} if model.is_llm else {}  # rules do not know what they cannot do
+        tools = {**self._tools, **adding, **saying}
         text = await work(model, brief, tools, meter, ctx.tool_used, bounds)
         return output_of(text, task.expected_output)
 

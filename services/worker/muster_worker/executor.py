@@ -98,10 +98,12 @@ class Executor:
             late = f"no result within {task.timeout_seconds:g} s"
             error = failure("timeout", late) if is_late else failure_of(raised)
         if error is None:
-            return Outcome(ResultStatus.DONE, runner.name, output, None, meter.usage, tuple(meter.tool_calls), added)
+            calls = tuple(meter.tool_calls)
+            return Outcome(ResultStatus.DONE, runner.name, output, None, meter.usage, calls, added, meter.model)
         if meter.asking:
             error = error.model_copy(update={"provider": meter.asking})
-        return Outcome(ResultStatus.FAILED, runner.name, None, error, meter.usage, tuple(meter.tool_calls))
+        calls = tuple(meter.tool_calls)
+        return Outcome(ResultStatus.FAILED, runner.name, None, error, meter.usage, calls, model=meter.model)
 
     def _runner(self, role: Role) -> Runner:
         match role:
@@ -114,7 +116,7 @@ class Executor:
         """One client per model and process."""
         key = (name, offline_seconds)
         if key not in self._models:
-            self._models[key] = choose_model(name, self._env, self._team.prices, offline_seconds)
+            self._models[key] = choose_model(name, self._env, self._team.prices, offline_seconds, self._team.providers)
         return self._models[key]
 
 

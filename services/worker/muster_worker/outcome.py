@@ -35,6 +35,7 @@ class Outcome:
     usage: Usage = NOTHING
     tool_calls: tuple[dict[str, Any], ...] = ()
     tasks: tuple[TaskSpec, ...] = ()  # that it adds
+    model: str = ""  # that was asked, with its provider
 
 
 def failed(role: str, error: Failure) -> Outcome:

@@ -70,6 +70,7 @@ class Result(LogEntry):
     delivery: int = 1
     task_sequence: int = 0  # of the task's message in TASKS; 0: not known
     usage: Usage = Usage()
+    model: str = ""  # that was asked, as provider/model; empty: none was
     seconds: float = Field(default=0.0, ge=0, le=MOST)
     tool_calls: tuple[dict[str, Any], ...] = ()
     tasks: tuple[TaskSpec, ...] = Field(default=(), max_length=MAX_SPAWNED)  # that it wants to be done, too

@@ -6,19 +6,22 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 _ROLE = re.compile(r"^- \S+ \(tags: ([^,)\s]+)", re.MULTILINE)  # as a planner reads of the workers
+_REQUEST = re.compile(r"<request-(\w+)>\n(.*?)\n</request-\1>", re.DOTALL)
 MAX_SAID = 2_000  # characters
 
 
 def echo(system: str, asked: str, schema: Mapping[str, Any] | None) -> str:
     """The reply to a prompt. A plan has one task, for the first role that the prompt names."""
+    request = _REQUEST.search(asked)
+    said = (request[2] if request else asked.partition("\n\n")[0].removeprefix("Task: "))[:MAX_SAID]
     if schema is None:
-        return asked[:MAX_SAID]
-    value = _value(schema, schema, "", asked[:MAX_SAID])
+        return said
+    value = _value(schema, schema, "", said)
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     properties = cast("Mapping[str, Any]", schema.get("properties") or {})
     role = _ROLE.search(system)
     if role is not None and "tasks" in properties and "goal" in properties:
-        task = _value(properties["tasks"]["items"], schema, "", asked[:MAX_SAID])
+        task = _value(properties["tasks"]["items"], schema, "", said)
         fields["tasks"] = [{**cast("dict[str, Any]", task), "id": "echo", "tag": role[1]}]
     return json.dumps(fields or value, ensure_ascii=False)
 

@@ -1,6 +1,7 @@
 """Claude through the Messages API. The only module that imports `anthropic`; it is imported only where it is asked."""
 
 from collections.abc import Callable, Mapping
+from json import JSONDecodeError
 from typing import Any, Self, cast
 
 import anthropic
@@ -59,7 +60,9 @@ class Claude:
             raise self._explained(error) from error
         except httpx2.HTTPError as error:  # of a stream that is cut: the package does not wrap it
             raise no_answer(self.name, str(self._client.base_url.host), error) from error
-        except (RuntimeError, ImportError) as error:  # credentials of a cloud that are not there
+        except JSONDecodeError as error:
+            raise ModelAway(f"{self.name}: the server did not answer with JSON") from error
+        except (anthropic.AnthropicError, RuntimeError, ImportError) as error:  # a cloud's credentials are not there
             raise Misconfigured(f"{self.name}: provider {self.provider!r} cannot be asked: {error}") from error
         if not isinstance(message, Message):  # such as a proxy that answers 200 with HTML
             raise ModelAway(f"{self.name}: the server did not answer with JSON")

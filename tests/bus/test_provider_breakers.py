@@ -69,12 +69,10 @@ async def test_what_two_roles_see_together_holds_every_role_of_the_provider(bus:
     assert breakers.holder("writer")[0] == "provider 'anthropic'"
 
 
-@guards(
-    "services/supervisor/muster_supervisor/choosing/breaking.py",
-    "if self._answers(model, now)), None)",
-    rule="I4",
-    replace="), None)",
-)
+ANSWERS = "if self._answers(model, now)), None)"
+
+
+@guards("services/supervisor/muster_supervisor/choosing/breaking.py", ANSWERS, rule="I4", replace="), None)")
 async def test_a_role_with_a_list_uses_the_first_whose_provider_answers(bus: Bus, tmp_path: Path) -> None:
     breakers = breakers_of(bus, team_in(tmp_path))
     assert breakers.spare_of("lister", AT) is None

@@ -2,15 +2,17 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
 
 from muster_bus.broker.embedded import die_with_parent, free_port
+from muster_protocol.headers import KIND
 from muster_protocol.messages import Progress
 from muster_testing import RunningTeam, until
 from muster_testing.services import environment
@@ -27,21 +29,29 @@ roles:
 ENV = {"SECOND_KEY": "sk-of-the-second"}
 
 
-@asynccontextmanager
-async def fake_model(folder: Path, port: int, *options: str) -> AsyncGenerator[Path]:
-    """The command in a process of its own; gives what it prints."""
+@contextmanager
+def running(folder: Path, words: Sequence[str]) -> Generator[Path]:
+    """A command in a process of its own, until it is told to stop; gives what it prints."""
     printed = folder / "fake-model.log"
-    words = [sys.executable, "-u", "-m", "muster_cli", "fake-model", "--port", str(port), *options]
     with printed.open("wb") as output:
         process = subprocess.Popen(
             words, stdout=output, stderr=output, env=environment(folder, ""), preexec_fn=die_with_parent()
         )
     try:
-        await until(lambda: "Ctrl-C stops it" in printed.read_text() or process.poll() is not None, "it is up")
         yield printed
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 0
+
+
+@asynccontextmanager
+async def fake_model(folder: Path, port: int, *options: str) -> AsyncGenerator[Path]:
+    """The command when it is up; gives what it prints."""
+    with running(
+        folder, [sys.executable, "-u", "-m", "muster_cli", "fake-model", "--port", str(port), *options]
+    ) as log:
+        await until(lambda: "Ctrl-C stops it" in log.read_text(), "the fake model is up")
+        yield log
 
 
 @pytest.fixture
@@ -67,7 +77,7 @@ async def test_a_team_plans_and_works_with_the_fake_model_and_says_which_model_i
     assert (answer.status, answer.model) == ("done", "leader")
     assert "What is a muster?" in str(answer.text)
     assert result.model == "second/claude-haiku-5-5", "the key of the first is missing"
-    parts = [Progress.read(event.data) for event in events if (event.headers or {}).get("Muster-Kind") == "progress"]
+    parts = [Progress.read(event.data) for event in events if (event.headers or {}).get(KIND) == "progress"]
     assert [part.is_part for part in parts] == [True]
     assert "200  /v1/chat/completions  leader  ok" in printed.read_text()
     assert "200  /v1/messages  claude-haiku-5-5  ok" in printed.read_text()
@@ -87,9 +97,7 @@ async def test_faults_are_met_as_those_of_a_real_provider_and_a_script_is_follow
     assert "529" in printed.read_text()
 
 
-def test_a_port_that_is_taken_is_said(tmp_path: Path):
-    import socket
-
+def test_a_port_that_is_taken_is_said():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -1,5 +1,7 @@
 """What a model writes is published in few parts, whatever its speed."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +22,7 @@ def test_nothing_is_lost_and_no_two_parts_come_within_a_second(texts: list[tuple
     written = "".join(text for text, _ in texts)
     assert "".join(text for _, text in parts).split() == written.split()
     times = [0.0, *(time for time, _ in parts[:last])]
-    assert all(after - before >= EVERY_SECONDS for before, after in zip(times, times[1:], strict=False))
+    assert all(after - before >= EVERY_SECONDS for before, after in pairwise(times))
 
 
 def test_parts_and_their_number_are_bounded():

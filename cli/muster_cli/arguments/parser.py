@@ -28,7 +28,7 @@ COMMANDS: dict[str, str] = {
     "supervisor": "muster_cli.commands.services:supervisor",
     "worker": "muster_cli.commands.services:worker",
     "coordinator": "muster_cli.commands.services:coordinator",
-    "fake-model": "muster_cli.commands.fake_model:fake_model",
+    "fake-model": "muster_cli.local.fake_model:fake_model",
     "help": "muster_cli.manual.help:show_help",
     "completion": "muster_cli.manual.completion:completion",
     "version": "muster_cli.commands.version:version",

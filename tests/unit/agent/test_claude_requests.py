@@ -30,6 +30,7 @@ from muster_testing.messages_server import (
 )
 from tests.guards import guards
 
+MESSAGES = "libs/agent/muster_agent/models/wire/messages_api.py"
 LONG = "You are careful. " * 300
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"aws": {"type": "number", "minimum": 0}}}
 
@@ -57,7 +58,7 @@ def double(number: int) -> int:
     return 2 * number
 
 
-@guards("libs/agent/muster_agent/models/wire/messages_api.py", "cut = len(system) if at < 0", rule="I10")
+@guards(MESSAGES, "cut = len(system) if at < 0", rule="I10")
 async def test_persona_and_tools_are_cached_for_an_hour_and_are_the_same_for_every_task():
     async with claude(message(text("a")), message(text("b"))) as (model, server):
         for task in ("one", "two"):
@@ -155,7 +156,7 @@ async def test_a_stream_that_is_cut_ends_early_or_breaks_off_is_a_retryable_erro
                 await model.ask(Ask(WorkBrief("x"), style=Style(wrote=ignore)))
 
 
-@guards("libs/agent/muster_agent/models/wire/messages_api.py", 'if native.get("model") == model', rule="I10")
+@guards(MESSAGES, 'if native.get("model") == model', rule="I10", replace='if native.get("model")')
 async def test_the_thinking_of_another_model_is_left_out_of_what_goes_back():
     native = {"model": "gpt", "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}]}
     reply = Reply("let me see", (ToolCall("a.b:1", "double", {"number": 4}),), native=native)

@@ -57,6 +57,7 @@ def test_a_missing_key_is_named_and_one_in_a_file_is_read_and_redacted(tmp_path:
     with pytest.raises(KeyRefused, match=r"openai/gpt-5 needs OPENAI_API_KEY"):
         choose_model("openai/gpt-5", {})
     (tmp_path / "key").write_text("sk-from-a-file-123\n")
+    assert has_key("openai/gpt-5", {"OPENAI_API_KEY_FILE": str(tmp_path / "key")})
     found = team(
         {"name": "a", "model": "own/x"},
         providers={"own": {"kind": "openai", "base_url": "http://localhost:1", "api_key_file": "key"}},

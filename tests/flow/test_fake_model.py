@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,7 +87,7 @@ async def test_a_team_plans_and_works_with_the_fake_model_and_says_which_model_i
 async def test_faults_are_met_as_those_of_a_real_provider_and_a_script_is_followed(tmp_path: Path, port: int):
     (tmp_path / "replies.yaml").write_text("- {when: What is a muster, json: [x]}\n- a fine answer\n")
     options = ("--fault", "529", "--every", "2", "--script", str(tmp_path / "replies.yaml"))
-    plan = {"tasks": [{"id": "a", "description": "write", "tag": "writer", "dependencies": []}]}
+    plan: dict[str, Any] = {"tasks": [{"id": "a", "description": "write", "tag": "writer", "dependencies": []}]}
     async with fake_model(tmp_path, port, *options) as printed, asking(tmp_path, port) as team:
         first = await team.ask(plan=plan)
         second = await team.ask(plan=plan)

@@ -12,6 +12,7 @@ from muster_protocol.workers.breaker import PAUSE_SECONDS, THRESHOLD, BreakerEve
 from muster_supervisor.choosing.breaking import READ_SECONDS, Breakers
 from muster_supervisor.choosing.providers import Providers
 from muster_testing.waiting import until_asked
+from tests.guards import guards
 
 TEAM = """\
 team: default
@@ -20,13 +21,14 @@ roles:
   - {name: writer, model: auto}
   - {name: either, model: auto, other_model: offline}
   - {name: clerk, model: offline}
+  - {name: lister, model: [auto, openai/gpt-5, "claude-x", offline]}
 """
 KEY = {"ANTHROPIC_API_KEY": "sk-test"}
 AT = 1_700_000_000.0
 
 
-def team_in(folder: Path) -> Team:
-    (folder / "team.yaml").write_text(TEAM)
+def team_in(folder: Path, text: str = TEAM) -> Team:
+    (folder / "team.yaml").write_text(text)
     return load_team(folder / "team.yaml")
 
 
@@ -65,6 +67,34 @@ async def test_what_two_roles_see_together_holds_every_role_of_the_provider(bus:
     assert breakers.spare_of("either", AT) == "offline"
     assert breakers.spare_of("reader", AT) is None
     assert breakers.holder("writer")[0] == "provider 'anthropic'"
+
+
+ANSWERS = "if self._answers(model, now)), None)"
+
+
+@guards("services/supervisor/muster_supervisor/choosing/breaking.py", ANSWERS, rule="I4", replace="), None)")
+async def test_a_role_with_a_list_uses_the_first_whose_provider_answers(bus: Bus, tmp_path: Path) -> None:
+    breakers = breakers_of(bus, team_in(tmp_path))
+    assert breakers.spare_of("lister", AT) is None
+    for provider, spare in (("anthropic", "openai/gpt-5"), ("openai", "offline")):
+        for _ in range(THRESHOLD):
+            breakers.observe_provider(provider, BreakerEvent("failed", AT))
+
+        assert breakers.spare_of("lister", AT) == spare
+        assert breakers.free_at("lister") == 0
+
+
+async def test_a_role_all_of_whose_providers_are_away_waits_for_the_first_that_is_tried_again(
+    bus: Bus, tmp_path: Path
+) -> None:
+    breakers = breakers_of(bus, team_in(tmp_path, TEAM.replace(", offline]", "]")))
+    for provider, at in (("openai", AT), ("anthropic", AT + 5)):
+        for _ in range(THRESHOLD):
+            breakers.observe_provider(provider, BreakerEvent("failed", at))
+
+    assert breakers.spare_of("lister", AT + 6) is None
+    assert breakers.free_at("lister") == AT + PAUSE_SECONDS
+    assert breakers.spare_of("lister", AT + PAUSE_SECONDS) == "openai/gpt-5"
 
 
 async def test_one_probe_decides_for_all_of_its_roles(bus: Bus, tmp_path: Path) -> None:

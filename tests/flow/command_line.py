@@ -43,7 +43,7 @@ class Here:
 
     def __init__(self, folder: Path, **env: str) -> None:
         self.folder = folder
-        ours = ("MUSTER_", "ANTHROPIC_", "OTEL_")
+        ours = ("MUSTER_", "ANTHROPIC_", "OPENAI_", "OTEL_")
         self.env = {name: value for name, value in os.environ.items() if not name.startswith(ours)} | env
         (folder / "team.yaml").write_text(TEAM)
         (folder / "roles.py").write_text(ROLES)

@@ -4,25 +4,11 @@ import contextlib
 import io
 import re
 import tomllib
-from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
-from muster_agent.models.port import Price
-from muster_agent.team.schema import (
-    CallbackSpec,
-    FunctionRole,
-    Limits,
-    ModelRole,
-    Priorities,
-    RetrySpec,
-    SupervisorSpec,
-    Team,
-)
 from muster_bus.broker.topology import Provisioning, streams
 from muster_cli.arguments.parser import COMMANDS, EPILOG, parser
 from muster_coordinator.api.app import INDEX
@@ -135,7 +121,7 @@ def test_what_a_page_places_in_a_file_is_there(page: Path):
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_command_exists_and_has_the_options_that_are_shown(page: Path):
     for line in typed(page):
-        found = re.match(r"(?:MUSTER_\w+=\S+ )?muster (\w+)(.*)", line)
+        found = re.match(r"(?:MUSTER_\w+=\S+ )?muster ([a-z][a-z-]*)(.*)", line)
         if found is None:
             continue
         command, rest = found.groups()
@@ -187,39 +173,6 @@ def test_the_walk_names_every_stream_with_its_subjects_and_its_age_and_every_buc
         assert kept == (f"{days:g} days" if days else "until acknowledged")
 
 
-def test_every_key_of_a_team_file_is_documented_with_its_default_and_no_other():
-    page = text_of(ROOT / "docs" / "extending.md")
-    documented = re.findall(r"^\| `([\w.<>]+)` \| (?:`([^`]+)`|(needed|–)) \|", page, re.MULTILINE)
-    parts: dict[str, list[type[BaseModel]]] = {
-        "supervisor.": [SupervisorSpec],
-        "roles.": [ModelRole, FunctionRole],
-        "limits.": [Limits],
-        "priorities.": [Priorities],
-        "retry.": [RetrySpec],
-        "callbacks.": [CallbackSpec],
-        "prices.<model>.": [Price],
-    }
-    within = {"folder", *(prefix.partition(".")[0] for prefix in parts)}  # what has keys of its own
-    known = defaults(Team, leave_out=within)
-    for prefix, models in (parts | {"roles.retry.": [RetrySpec]}).items():
-        found = [pair for model in models for pair in defaults(model, leave_out=within).items()]
-        known |= {f"{prefix}{name}": default for name, default in found}
-    assert {key: default or word for key, default, word in documented} == known
-
-
-def defaults(model: type[BaseModel], leave_out: Container[str] = ()) -> dict[str, str]:
-    """The keys of a part of the team file, each with its default as the page writes it."""
-    return {name: shown(field) for name, field in model.model_fields.items() if name not in leave_out}
-
-
-def shown(field: FieldInfo) -> str:
-    if field.is_required():
-        return "needed"
-    if isinstance(field.default, int | float):
-        return str(field.default).lower() if isinstance(field.default, bool) else f"{field.default:g}"
-    return field.default or "–"
-
-
 def test_the_tokens_of_a_task_where_the_team_file_says_nothing_are_documented():
     assert f"{Allowance().tokens:,} if absent" in text_of(ROOT / "docs" / "extending.md")
 
@@ -241,7 +194,8 @@ def test_the_reference_tells_the_exit_codes_and_variables_of_the_command():
 
 
 def test_the_reference_names_every_command():
-    named = {found[1] for span in spans(ROOT / "docs" / "reference.md") if (found := re.match(r"muster (\w+)", span))}
+    found = (re.match(r"muster ([a-z][a-z-]*)", span) for span in spans(ROOT / "docs" / "reference.md"))
+    named = {command[1] for command in found if command}
 
     assert named == set(COMMANDS)
 

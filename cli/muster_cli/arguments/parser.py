@@ -28,12 +28,13 @@ COMMANDS: dict[str, str] = {
     "supervisor": "muster_cli.commands.services:supervisor",
     "worker": "muster_cli.commands.services:worker",
     "coordinator": "muster_cli.commands.services:coordinator",
+    "fake-model": "muster_cli.local.fake_model:fake_model",
     "help": "muster_cli.manual.help:show_help",
     "completion": "muster_cli.manual.completion:completion",
     "version": "muster_cli.commands.version:version",
 }
 
-WITHOUT_BROKER = frozenset({"up", "demo", "check", "version"})  # or with one of their own
+WITHOUT_BROKER = frozenset({"up", "demo", "check", "fake-model", "version"})  # or with one of their own
 
 EPILOG = """\
 exit codes: 0 done, 1 failed, 2 usage, 3 partial, 4 cancelled, 5 no broker, 6 no answer in time, 130 stopped by Ctrl-C

@@ -30,7 +30,8 @@ from muster_supervisor.planning.routing import route
 async def plan(given: Namespace, settings: Settings) -> int:
     team = load_team(find_team_file(given.team_file, settings.team_file, Path.cwd()))
     request = Request.read(json.dumps(with_options(given, _fields(given))).encode())
-    model = choose_model(team.supervisor.model, settings.model_env, team.prices, team.supervisor.offline_seconds)
+    lead = team.supervisor
+    model = choose_model(lead.model, settings.model_env, team.prices, lead.offline_seconds, team.providers)
     if request.text and model.notice:
         say(model.notice, is_error=True)
     try:

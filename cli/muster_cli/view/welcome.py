@@ -76,7 +76,7 @@ def _argument(fields: Mapping[str, Any]) -> str:
 def models_of(team: Team, env: Mapping[str, str]) -> tuple[str, ...]:
     """What a person should know about the models of the supervisor and the roles, each notice once."""
     users = (team.supervisor, *(role for role in team.roles if isinstance(role, ModelRole)))
-    notices = (choose_model(user.model, env, team.prices).notice for user in users)
+    notices = (choose_model(user.model, env, team.prices, providers=team.providers).notice for user in users)
     return tuple(dict.fromkeys(notice for notice in notices if notice))
 
 

@@ -32,6 +32,7 @@ class Meter:
     limit: Limit = Limit()
     usage: Usage = NOTHING  # of the attempt, also by workers that had it before
     tool_calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    model: str = ""  # that is asked, with its provider
     asking: str = ""  # the provider whose reply is waited for, or that gave none
     began: float = field(default_factory=time.monotonic)  # the calls are placed from here on
 
@@ -94,7 +95,7 @@ def _tokens_of(parts: list[Any]) -> int:
 def _tokens_for_usd(model: Model, asked: int, usd_left: float, wanted: int) -> int:
     if model.price is None:
         raise Misconfigured(f"a budget in USD needs the price of {model.name}; add it to the team file under prices")
-    for_answer = usd_left - model.price.usd(asked, 0)
+    for_answer = usd_left - model.price.most_usd(asked, 0)
     if model.price.output == 0:
         return wanted if for_answer >= 0 else 0
     return int(for_answer * 1_000_000 / model.price.output)

@@ -39,6 +39,7 @@ class Context:
     tool_used: Callable[[str, float, str | None, str | None], None] = _ignore  # tool, seconds, error, its class
     notes: Sequence[str] = ()  # what people said about the request; it grows while the task is done
     spawn: Spawn = _add_nothing
+    wrote: Callable[[str], None] = _ignore  # a part of what its model writes
 
 
 def load_function(path: str, folder: Path) -> Callable[..., Any]:

@@ -25,7 +25,7 @@ def chat(model: Model, ask: Ask) -> Generator[Span | None]:
         return
     attributes = {
         names.OPERATION: names.CHAT,
-        names.PROVIDER: "anthropic" if name.startswith("claude-") else names.OUR_PROVIDER,
+        names.PROVIDER: model.provider.removesuffix("-base-url") or names.OUR_PROVIDER,
         names.MODEL: name,
         names.MAX_TOKENS: ask.max_tokens,
     }

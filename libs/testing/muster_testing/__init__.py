@@ -2,6 +2,7 @@
 
 from muster_agent.models.scripted import Scripted
 from muster_testing.broker import pause, resume, running_broker
+from muster_testing.chat_server import ChatServer, running_chat_server
 from muster_testing.cluster import Cluster, running_cluster
 from muster_testing.messages_server import MessagesServer, running_messages_server
 from muster_testing.otlp import Collector
@@ -11,6 +12,7 @@ from muster_testing.team import RunningTeam, running_team
 from muster_testing.waiting import until, until_asked
 
 __all__ = [
+    "ChatServer",
     "Cluster",
     "Collector",
     "MessagesServer",
@@ -21,6 +23,7 @@ __all__ = [
     "pause",
     "resume",
     "running_broker",
+    "running_chat_server",
     "running_cluster",
     "running_messages_server",
     "running_proxy",

@@ -14,7 +14,7 @@ from muster_testing.waiting import LIMIT_SECONDS
 
 GRACE_SECONDS = 10.0
 # A test must not spend somebody's key, nor depend on the settings of a deployment: what it needs it passes itself.
-NOT_INHERITED = ("MUSTER_", "ANTHROPIC_", "OTEL_")
+NOT_INHERITED = ("MUSTER_", "ANTHROPIC_", "OPENAI_", "OTEL_")
 READY = ("ready:", " is ready")  # the service's log line, or the command's line on standard output
 SHOWN_CHARACTERS = 2000  # of the log of a service that ended
 

@@ -53,10 +53,13 @@ def make_supervisor(bus: "Bus", team: "Team", settings: "Settings", show: Callab
     from muster_agent.models.choose import choose_model, provider_of
     from muster_supervisor.supervisor import FromEnvironment, Supervisor
 
-    model = choose_model(team.supervisor.model, settings.model_env, team.prices, team.supervisor.offline_seconds)
+    lead = team.supervisor
+    model = choose_model(lead.model, settings.model_env, team.prices, lead.offline_seconds, team.providers)
     if model.notice:
         show(model.notice)
-    known = FromEnvironment(settings.callback_secret, partial(provider_of, env=settings.model_env))
+    known = FromEnvironment(
+        settings.callback_secret, partial(provider_of, env=settings.model_env, providers=team.providers)
+    )
     return Supervisor(bus, team, model, known)
 
 

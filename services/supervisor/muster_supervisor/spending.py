@@ -123,7 +123,7 @@ class Paying:
     def _most(self, ask: Ask) -> Usage:
         """The most that a call can cost."""
         asked, price = estimated_tokens(ask), self._model.price
-        usd = 0.0 if price is None else price.usd(asked, ask.max_tokens)
+        usd = 0.0 if price is None else price.most_usd(asked, ask.max_tokens)
         return Usage(input_tokens=asked, output_tokens=ask.max_tokens, usd=usd, model_calls=1)
 
 

@@ -69,6 +69,10 @@ class Events:
             event = Progress(**task.attempt_id._asdict(), text=text)
             self._publish(event)
 
+        def wrote(text: str) -> None:
+            announce_start()
+            self._publish(Progress(**task.attempt_id._asdict(), text=text, is_part=True))
+
         def tool_used(tool: str, seconds: float, error: str | None, error_class: str | None = None) -> None:
             announce_start()
             if error is not None:
@@ -83,7 +87,7 @@ class Events:
             )
             self._publish(used)
 
-        return Context(task.context, progress, tool_used, notes)
+        return Context(task.context, progress, tool_used, notes, wrote=wrote)
 
     async def returned_unread(self, delivery: Delivery) -> None:
         """Store the note for a task that was handed back before it was read: its message id names the attempt."""

@@ -103,11 +103,13 @@ class Executor:
             error = failure("timeout", late) if is_late else failure_of(raised)
         if error is None:
             calls = tuple(meter.tool_calls)
-            return Outcome(ResultStatus.DONE, runner.name, output, None, meter.usage, calls, added, meter.spent)
+            return Outcome(
+                ResultStatus.DONE, runner.name, output, None, meter.usage, calls, added, meter.spent, meter.model
+            )
         if meter.asking:
             error = error.model_copy(update={"provider": meter.asking})
         calls = tuple(meter.tool_calls)
-        return Outcome(ResultStatus.FAILED, runner.name, None, error, meter.usage, calls, spent=meter.spent)
+        return Outcome(ResultStatus.FAILED, runner.name, None, error, meter.usage, calls, (), meter.spent, meter.model)
 
     def _runner(self, role: Role) -> Runner:
         match role:
@@ -120,7 +122,7 @@ class Executor:
         """One client per model and process."""
         key = (name, offline_seconds)
         if key not in self._models:
-            self._models[key] = choose_model(name, self._env, self._team.prices, offline_seconds)
+            self._models[key] = choose_model(name, self._env, self._team.prices, offline_seconds, self._team.providers)
         return self._models[key]
 
 

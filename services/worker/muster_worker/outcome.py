@@ -37,6 +37,7 @@ class Outcome:
     tool_calls: tuple[dict[str, Any], ...] = ()
     tasks: tuple[TaskSpec, ...] = ()  # that it adds
     spent: Usage | None = None  # of the whole task, if turns of it are stored
+    model: str = ""  # that was asked, with its provider
 
 
 def failed(role: str, error: Failure) -> Outcome:

@@ -68,6 +68,7 @@ class Results:
             seconds=round(seconds, 4),
             tool_calls=outcome.tool_calls,
             tasks=outcome.tasks,
+            model=outcome.model,
         )
 
 

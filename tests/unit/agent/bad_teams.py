@@ -126,7 +126,7 @@ CASES = [
     (
         "misspelt price",
         GOOD + "prices: {m: {input: 1, outputs: 2}}",
-        ":3: prices.m.outputs: unknown key 'outputs'; did you mean 'output'? known: input, output",
+        ":3: prices.m.outputs: unknown key 'outputs'; did you mean 'output'? known: cache_read",
     ),
     ("the folder", GOOD + "folder: x", ":3: folder: unknown key 'folder'; known: "),
     (

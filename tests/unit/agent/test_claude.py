@@ -208,8 +208,8 @@ async def test_choose_model_reaches_the_server_named_in_the_environment():
         await model.close()
 
 
-@guards("libs/agent/muster_agent/models/claude.py", 'messages[-1]["content"].append', rule="I10")
-@guards("libs/agent/muster_agent/models/claude.py", 'options["tool_choice"] = {"type": "none"}', rule="I10")
+@guards("libs/agent/muster_agent/models/wire/messages_api.py", 'messages[-1]["content"].append', rule="I10")
+@guards("libs/agent/muster_agent/models/wire/messages_api.py", 'request["tool_choice"] = {"type": "none"}', rule="I10")
 async def test_the_last_turn_is_told_that_it_is_the_last_and_gets_no_tools():
     script = (message(tool_use("t1", "double", number=4), stop="tool_use"), message(text("eight")))
     async with claude(*script) as (model, server):

@@ -41,7 +41,11 @@ PLAN = {"goal": QUESTION, "tasks": [TASK], "aggregation": "merge", "final_instru
 def shown(request: dict[str, Any]) -> str:
     """A request of the Messages API as text: prompts as they are, but for their marks, the rest as JSON."""
     fields = {name: value for name, value in request.items() if name not in ("system", "messages", "output_config")}
-    parts = [json.dumps(fields, indent=2, ensure_ascii=False), f"======== system\n\n{request['system']}"]
+    parts = [json.dumps(fields, indent=2, ensure_ascii=False)]
+    system = request["system"]
+    for block in [{"text": system}] if isinstance(system, str) else system:
+        cached = f" {json.dumps(block['cache_control'])}" if "cache_control" in block else ""
+        parts.append(f"======== system{cached}\n\n{block['text']}".rstrip())
     for turn in request["messages"]:
         for block in turn["content"]:
             rest = {name: value for name, value in block.items() if name not in ("text", "content")}

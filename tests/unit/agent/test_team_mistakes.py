@@ -69,7 +69,7 @@ def module_in(folder: Path) -> str:
 
 @pytest.mark.parametrize(("text", "said"), [pytest.param(text, said, id=label) for label, text, said in CASES])
 @guards(
-    "libs/agent/muster_agent/team/schema.py", ", allow_inf_nan=False", rule="I10", replace="", case="endless deadline"
+    "libs/agent/muster_agent/team/strict.py", ", allow_inf_nan=False", rule="I10", replace="", case="endless deadline"
 )
 def test_a_mistake_is_said_in_plain_words_with_its_place(folder: Path, text: str, said: str):
     file = folder / "team.yaml"

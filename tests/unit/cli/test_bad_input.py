@@ -137,7 +137,7 @@ def test_check_says_all_mistakes_and_starts_nothing_and_the_services_say_the_sam
         "team: t\nroles:\n- {name: r, run: 'loud:one'}\n- {name: s, model: gpt-9}\nlimits: {deadline_seconds: .inf}\n"
     )
     of_the_file = [
-        "bad.yaml:4: roles.1.model (s): unknown model 'gpt-9'; known: auto, claude-…, offline",
+        "bad.yaml:4: roles.1.model (s): unknown model 'gpt-9'; known: auto, claude-…, offline, or provider/model",
         "bad.yaml:5: limits.deadline_seconds: needs a finite number, not .inf",
     ]
     of_the_code = "bad.yaml:3: roles.0.run (r): loud:one: takes (task); a role's function takes (task, ctx)"

@@ -69,6 +69,6 @@ async def test_a_model_reaches_them_with_what_the_guide_says(request_text: str, 
         await model.close()
 
     assert sorted(task.tag or "" for task in plan.tasks) == roles
-    system = server.requests[0]["system"]
+    system = str(server.requests[0]["system"])
     assert "- technical (tags: technical, worker, research): Reviews code, APIs, implementation details." in system
     assert "well-sourced information" in system

@@ -1,160 +1,153 @@
-"""Claude through the Messages API. The only module that imports `anthropic`; it is imported only if there is a key."""
+"""Claude through the Messages API. The only module that imports `anthropic`; it is imported only where it is asked."""
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from json import JSONDecodeError
+from typing import Any, Self, cast
 
 import anthropic
-from anthropic import AsyncAnthropic, transform_schema
+import httpx2
+from anthropic import AsyncAnthropic, AsyncAnthropicFoundry
+from anthropic.lib.bedrock import AsyncAnthropicBedrock
+from anthropic.lib.vertex import AsyncAnthropicVertex
 from anthropic.types import Message
-from pydantic import BaseModel
 
-from muster_agent.errors import KeyRefused, ModelAway, RateLimited
-from muster_agent.models.choose import provider_at
-from muster_agent.models.port import Ask, JudgeBrief, PlanBrief, Price, RefineBrief, Reply, Stop, ToolCall, Turn
-from muster_agent.models.prompts import prompt
-from muster_agent.models.prompts.boundary import Boundary
-from muster_agent.models.prompts.draft import Choice, PlanDraft, ReplaceDraft, ReviewDraft
-from muster_agent.models.prompts.work import LAST_TURN, left_text
-from muster_agent.models.refined import RefineDraft
-from muster_agent.models.standing import ReplaceBrief, ReviewBrief
-from muster_protocol.errors import MusterError, Terminal
-from muster_protocol.messages import Usage
+from muster_agent.errors import ModelAway
+from muster_agent.models.choose import Source, provider_at
+from muster_agent.models.keys import variable_of
+from muster_agent.models.port import Ask, Price, Reply
+from muster_agent.models.wire.answers import no_answer, refusal_of
+from muster_agent.models.wire.messages_api import reply_of, request_of, usage_of
+from muster_agent.models.wire.structured import FORMS, closed, wanted_schema
+from muster_agent.team.providers import ProviderSpec
+from muster_protocol.errors import Misconfigured, MusterError
 
 CALL_TIMEOUT_SECONDS = 180.0  # the task's own timeout is what usually ends a call
-_STOPS: Mapping[str, Stop] = {"end_turn": "end", "tool_use": "tools", "max_tokens": "length", "refusal": "refusal"}
-_FORMS: Mapping[type, type[BaseModel]] = {
-    PlanBrief: PlanDraft,
-    RefineBrief: RefineDraft,
-    ReviewBrief: ReviewDraft,
-    ReplaceBrief: ReplaceDraft,
-    JudgeBrief: Choice,
-}
 # US dollars per million tokens; a team file's `prices` come first.
 LIST_PRICES = {
     "claude-opus-5-5": Price(input=4, output=20),
     "claude-sonnet-5-5": Price(input=2, output=10),
 }
+CACHE_READ, CACHE_WRITE = 0.1, 2.0  # of the price of a token in; written for an hour, which is the dearer of two
+Client = AsyncAnthropic | AsyncAnthropicBedrock | AsyncAnthropicVertex | AsyncAnthropicFoundry
 
 
 class Claude:
     """One model at one endpoint. The SDK must not retry: it would sleep for as long as the server asks."""
 
-    def __init__(self, name: str, key: str, base_url: str | None = None, price: Price | None = None) -> None:
+    def __init__(
+        self, name: str, key: str, base_url: str | None = None, price: Price | None = None, source: Source | None = None
+    ) -> None:
+        usual = ProviderSpec(kind="anthropic", api_key_env="ANTHROPIC_API_KEY", base_url=base_url)
+        self._source = source or Source(provider_at(base_url), usual, key)
         self.name = name
         self.notice = ""
         self.is_llm = True
-        self.provider = provider_at(base_url)
-        self.price = price or LIST_PRICES.get(name)
-        self._client = AsyncAnthropic(
-            api_key=key,
-            base_url=base_url,
-            timeout=CALL_TIMEOUT_SECONDS,
-            max_retries=0,
-            open_telemetry=False,  # every model call has one span, and it is ours
-        )
+        self.provider = self._source.provider
+        self.price = _with_cache(price or LIST_PRICES.get(name))
+        self._able = self._source.spec.capabilities
+        self._client = _CLIENTS[self._source.spec.kind](self._source)
+
+    @classmethod
+    def behind(cls, name: str, source: Source, price: Price | None = None) -> Self:
+        """The model of this name at a provider of the team file."""
+        return cls(name, source.key, source.spec.base_url, price, source)
 
     async def ask(self, ask: Ask) -> Reply:
-        system, first = prompt(ask)
-        options: dict[str, Any] = {}
-        if ask.tools:
-            options["tools"] = [
-                {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}
-                for tool in ask.tools
-            ]
-            if ask.is_last:  # they stay listed: the calls of former turns refer to them
-                options["tool_choice"] = {"type": "none"}
-        if (form := _FORMS.get(type(ask.brief))) is not None:
-            options["output_config"] = {"format": {"type": "json_schema", "schema": transform_schema(form)}}
-        # Untyped on purpose: tools and transcript are plain dicts, which the types of the SDK do not allow.
-        create = cast("Any", self._client.messages).create
+        request = request_of(ask, self.name, self._schema(ask), caches=self._able.cache)
         try:
-            message: object = await create(
-                model=self.name,
-                max_tokens=ask.max_tokens,
-                system=system,
-                messages=_conversation(first, ask),
-                **options,
-            )
+            message = await self._message(request, ask.style.wrote if self._able.streaming else None)
         except anthropic.APIError as error:
-            raise _explained(error, self.name) from error
+            raise self._explained(error) from error
+        except httpx2.HTTPError as error:  # of a stream that is cut: the package does not wrap it
+            raise no_answer(self.name, str(self._client.base_url.host), error) from error
+        except JSONDecodeError as error:
+            raise ModelAway(f"{self.name}: the server did not answer with JSON") from error
+        except (anthropic.AnthropicError, RuntimeError, ImportError) as error:  # a cloud's credentials are not there
+            raise Misconfigured(f"{self.name}: provider {self.provider!r} cannot be asked: {error}") from error
         if not isinstance(message, Message):  # such as a proxy that answers 200 with HTML
             raise ModelAway(f"{self.name}: the server did not answer with JSON")
-        return self._reply(message)
+        fields = cast("dict[str, Any]", message.to_dict())
+        if fields.get("stop_reason") is None:  # a stream may end early without an error
+            raise ModelAway(f"{self.name}: the reply ended in the middle")
+        usage = usage_of(fields.get("usage"))
+        usd = self.price.usd_of(usage) if self.price else 0.0
+        return reply_of(fields, usage.model_copy(update={"usd": usd}), self.name)
 
     async def close(self) -> None:
         await self._client.close()
 
-    def _reply(self, message: Message) -> Reply:
-        # Blocks are picked by type: a reply may begin with thinking, and may have types that are not known yet.
-        calls = tuple(
-            ToolCall(block.id, block.name, cast("dict[str, Any]", block.input))
-            for block in message.content
-            if block.type == "tool_use"
-        )
-        text = "".join(block.text for block in message.content if block.type == "text")
-        stop = _STOPS.get(message.stop_reason or "", "other")
-        if stop == "other":
-            text = f"stop reason {message.stop_reason}"
-        native = [block.to_dict() for block in message.content]
-        return Reply(text, calls, self._usage(message), stop, native)
+    async def _message(self, request: Mapping[str, Any], wrote: Callable[[str], None] | None) -> object:
+        # Untyped on purpose: tools and transcript are plain dicts, which the types of the SDK do not allow.
+        messages = cast("Any", self._client.messages)
+        if wrote is None:
+            return await messages.create(**request)
+        async with messages.stream(**request) as stream:
+            async for text in stream.text_stream:
+                wrote(text)
+            return await stream.get_final_message()
 
-    def _usage(self, message: Message) -> Usage:
-        usage = message.usage
-        cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
-        read, written = usage.input_tokens + cached, usage.output_tokens
-        usd = self.price.usd(read, written) if self.price else 0.0
-        return Usage(input_tokens=read, output_tokens=written, usd=usd, model_calls=1)
+    def _schema(self, ask: Ask) -> Mapping[str, Any] | None:
+        """What the reply is bound to; where the server binds nothing, the prompt alone says it."""
+        form, wanted = FORMS.get(type(ask.brief)), wanted_schema(ask.brief)
+        if not self._able.structured_output:
+            return None
+        if form is not None:
+            return anthropic.transform_schema(form)
+        return None if wanted is None else closed(wanted)
 
-
-def _conversation(first: str, ask: Ask) -> list[Any]:
-    """The task and all turns, then what is left; who could use tools is told when no further turn will come."""
-    said: list[Any] = [{"type": "text", "text": first}]
-    messages: list[Any] = [{"role": "user", "content": said}]
-    for turn in ask.transcript:
-        messages += _messages(turn, Boundary(ask.mark))
-    told = [left_text(ask.left)] if ask.left is not None else []
-    told += [LAST_TURN] if ask.is_last and ask.tools else []
-    if told:  # after the outputs, as the API demands; a block of its own, so that what stands before it stays the same
-        messages[-1]["content"].append({"type": "text", "text": "\n\n".join(told)})
-    return messages
+    def _explained(self, error: anthropic.APIError) -> MusterError:
+        if not isinstance(error, anthropic.APIStatusError):
+            return no_answer(self.name, str(error.request.url.host), error)
+        if error.status_code < 400:  # the stream had begun when the server gave up
+            return ModelAway(f"{self.name}: the server broke off: {error.message}")
+        where = variable_of(self._source.spec) or str(self._source.spec.api_key_file or "the credentials")
+        return refusal_of(self.name, error.status_code, error.message, error.response.headers, where)
 
 
-def _messages(turn: Turn, data: Boundary) -> list[Any]:
-    """The reply unchanged, with its thinking, and the outputs of all its tool calls in one message."""
-    outputs = [
-        {
-            "type": "tool_result",
-            "tool_use_id": output.call_id,
-            "content": data("tool", output.text),
-            "is_error": output.is_error,
-        }
-        for output in turn.outputs
-    ]
-    return [{"role": "assistant", "content": turn.reply.native}, {"role": "user", "content": outputs}]
+def _with_cache(price: Price | None) -> Price | None:
+    """The price with what Anthropic takes for what is cached, where the team file says nothing else."""
+    if price is None:
+        return None
+    read = price.input * CACHE_READ if price.cache_read is None else price.cache_read
+    written = price.input * CACHE_WRITE if price.cache_write is None else price.cache_write
+    return price.model_copy(update={"cache_read": read, "cache_write": written})
 
 
-def _explained(error: anthropic.APIError, model: str) -> MusterError:
-    if not isinstance(error, anthropic.APIStatusError):
-        return ModelAway(f"{model}: no answer from {error.request.url.host}: {error}")
-    status, reason = error.status_code, error.message
-    if status in (408, 409, 429) or status >= 500:
-        kind = RateLimited if status == 429 else ModelAway
-        return kind(f"{model} is busy or limited ({status}): {reason}", _retry_after(error.response.headers))
-    if status in (401, 403):
-        way_out = "check ANTHROPIC_API_KEY and what the key may use, or set model: offline"
-        return KeyRefused(f"{model}: the key was refused ({status}): {reason}; {way_out}")
-    if status == 404:
-        return Terminal(f"{model}: not found ({status}): {reason}; check the model's name in the team file")
-    if status == 402:
-        return Terminal(f"{model}: not paid for ({status}): {reason}; check the account's billing")
-    return Terminal(f"{model} refuses the request ({status}): {reason}; see `tools` and limits in the team file")
+def _own(source: Source) -> Client:
+    return AsyncAnthropic(api_key=source.key or "none", base_url=source.spec.base_url, **_OPTIONS)
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that the server asks for; None if it gives a date or something unreadable."""
-    for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            return max(0.0, float(headers[name]) / scale)
-        except (KeyError, ValueError):
-            continue
-    return None
+def _bedrock(source: Source) -> Client:
+    spec = source.spec
+    return AsyncAnthropicBedrock(aws_region=spec.region, api_key=source.key or None, base_url=spec.base_url, **_OPTIONS)
+
+
+def _vertex(source: Source) -> Client:
+    spec = source.spec
+    return AsyncAnthropicVertex(
+        region=spec.region or "",
+        project_id=spec.project or "",
+        access_token=source.key or None,
+        base_url=spec.base_url,
+        **_OPTIONS,
+    )
+
+
+def _foundry(source: Source) -> Client:
+    spec = source.spec
+    if spec.base_url is not None:
+        return AsyncAnthropicFoundry(base_url=spec.base_url, api_key=source.key, **_OPTIONS)
+    return AsyncAnthropicFoundry(resource=spec.resource, api_key=source.key, **_OPTIONS)
+
+
+_OPTIONS: Mapping[str, Any] = {
+    "timeout": CALL_TIMEOUT_SECONDS,
+    "max_retries": 0,
+    "open_telemetry": False,  # every model call has one span, and it is ours
+}
+_CLIENTS: Mapping[str, Callable[[Source], Client]] = {
+    "anthropic": _own,
+    "bedrock": _bedrock,
+    "vertex": _vertex,
+    "foundry": _foundry,
+}

@@ -1,7 +1,7 @@
 """The model port: a typed brief with tools goes in, text or tool calls with their cost come out."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import Any, Literal, Protocol
@@ -17,6 +17,7 @@ MAX_TOKENS = 8192  # a worker's answer is a page or two; longer ones are better 
 CONTEXT_TOKENS = 180_000  # that a model can read at once, with its reply; most of today's can read more
 MAX_TURNS = 10  # a model that needs more repeats itself
 Stop = Literal["end", "tools", "length", "refusal", "other"]
+Effort = Literal["low", "medium", "high", "xhigh", "max"]
 
 
 class Price(BaseModel):
@@ -26,9 +27,27 @@ class Price(BaseModel):
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
+    cache_read: float | None = Field(default=None, ge=0)  # of tokens in that come from a cache; None: as any others
+    cache_write: float | None = Field(default=None, ge=0)  # of tokens in that are put into it
 
     def usd(self, input_tokens: int, output_tokens: int) -> float:
         return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
+
+    def usd_of(self, usage: Usage) -> float:
+        """What a call cost: its tokens in, some of them from a cache or into it, and those out."""
+        read, written = usage.cache_read_tokens, usage.cache_write_tokens
+        plain = usage.input_tokens - read - written
+        cached = read * _or(self.cache_read, self.input) + written * _or(self.cache_write, self.input)
+        return self.usd(plain, usage.output_tokens) + cached / 1_000_000
+
+    def most_usd(self, input_tokens: int, output_tokens: int) -> float:
+        """The most that so many tokens can cost: all of them may be put into a cache."""
+        dearest = max(self.input, _or(self.cache_write, 0.0))
+        return (input_tokens * dearest + output_tokens * self.output) / 1_000_000
+
+
+def _or(price: float | None, usual: float) -> float:
+    return usual if price is None else price
 
 
 FREE = Price(input=0, output=0)
@@ -158,7 +177,8 @@ class ToolOutput:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The reply of a model. `native` is the provider's own form of it, sent back unchanged in the next turn."""
+    """The reply of a model. `native` is the provider's own form of it as JSON, with the model that wrote it: that one
+    gets it back unchanged in the next turn, any other gets text and calls."""
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -184,6 +204,18 @@ class Left:
     seconds: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a role's model is to work; None: as it does by itself. `wrote` gets what it writes while it is written."""
+
+    effort: Effort | None = None
+    thinking: bool | None = None
+    wrote: Callable[[str], None] | None = None
+
+
+PLAIN = Style()
+
+
 def new_mark() -> str:
     """What nobody can guess who writes a text that becomes data in a prompt."""
     return token_hex(6)
@@ -199,6 +231,7 @@ class Ask:
     max_tokens: int = MAX_TOKENS
     is_last: bool = False  # whatever tools it calls now, nobody will run them
     left: Left | None = None
+    style: Style = PLAIN
     mark: str = field(default_factory=new_mark, compare=False)
 
     def after(self, turn: Turn) -> "Ask":

@@ -10,9 +10,15 @@ Script = Callable[[Ask], Reply | Exception]
 class Scripted:
     """Replies from a list, one after the other, or from a function of the ask. An exception is raised."""
 
-    def __init__(self, script: Iterable[Reply | Exception] | Script, price: Price | None = FREE) -> None:
-        self.name = "scripted"
-        self.notice = ""
+    def __init__(
+        self,
+        script: Iterable[Reply | Exception] | Script,
+        price: Price | None = FREE,
+        name: str = "scripted",
+        notice: str = "",
+    ) -> None:
+        self.name = name
+        self.notice = notice
         self.is_llm = True
         self.provider = ""
         self.price = price

@@ -46,7 +46,9 @@ def check(raw: Mapping[Any, Any], folder: Path, rules: tuple[Rule, ...]) -> Team
     if mistakes:
         return mistakes
     given = {key: getattr(team, key) for key in ("corpus", "tables")}
-    return team.model_copy(update={key: (folder / path).resolve() for key, path in given.items() if path is not None})
+    paths = {key: (folder / path).resolve() for key, path in given.items() if path is not None}
+    providers = {name: provider.within(folder) for name, provider in team.providers.items()}
+    return team.model_copy(update={**paths, "providers": providers})
 
 
 def _team(

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from muster_agent.team.mistakes import Mistake, roles_in, texts_in
+from muster_agent.team.model_rules import models_can_use_tools, providers_are_known
 
 Rule = Callable[
     [Mapping[Any, Any], Path], Iterable[Mistake]
@@ -55,4 +56,11 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-RULES: tuple[Rule, ...] = (different_names, tools_have_their_folder, folders_are_there, workers_are_no_tags)
+RULES: tuple[Rule, ...] = (
+    different_names,
+    tools_have_their_folder,
+    folders_are_there,
+    workers_are_no_tags,
+    providers_are_known,
+    models_can_use_tools,
+)

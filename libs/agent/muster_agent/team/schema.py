@@ -4,25 +4,24 @@ import ipaddress
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, cast, get_args
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
-    ValidationInfo,
     field_validator,
     model_validator,
 )
 from pydantic import Tag as Case
 
 from muster_agent.models.choose import check_model_name
-from muster_agent.models.port import CONTEXT_TOKENS, MAX_TOKENS, MAX_TURNS, Price
+from muster_agent.models.port import CONTEXT_TOKENS, MAX_TOKENS, MAX_TURNS, Effort, Price
 from muster_agent.team.chaining import turns_for_steps
 from muster_agent.team.effects import check_effects
+from muster_agent.team.providers import Providers, ProviderSpec
+from muster_agent.team.strict import Strict
 from muster_agent.tools.tool import Effect
 from muster_protocol.calling.addresses import Network, host_pattern
 from muster_protocol.errors import Invalid
@@ -63,20 +62,6 @@ HostPattern = Annotated[str, AfterValidator(host_pattern)]
 NetworkText = Annotated[Network, BeforeValidator(_network)]
 ModelName = Annotated[str, AfterValidator(check_model_name)]
 ToolName = Annotated[str, AfterValidator(_check_tool_name)]
-
-
-class Strict(BaseModel):
-    """A value in which an unknown key, an endless number, or true for a number is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _refuse_truth_for_numbers(cls, value: object, field: ValidationInfo) -> object:
-        kind = cls.model_fields[str(field.field_name)].annotation
-        if isinstance(value, bool) and bool not in (kind, *get_args(kind)):
-            raise ValueError(f"cannot be {str(value).lower()}; put it in quotes if it is meant as text")
-        return value
 
 
 class RetrySpec(Retry, Strict):
@@ -160,16 +145,30 @@ class ModelRole(RoleSpec):
     """A role that uses a model with tools."""
 
     persona: str = ""
-    model: ModelName = "auto"
+    model: ModelName = "auto"  # a list in the file: the others follow as `fallbacks`
+    fallbacks: tuple[ModelName, ...] = ()
     other_model: ModelName | None = None  # gets one try at what the first refuses
     tools: tuple[ToolName, ...] = ()
-    effects: dict[str, Effect] = {}  # of its tools that have one
+    effects: dict[str, Effect] = Field(default_factory=dict[str, Effect])  # of its tools that have one
     offline_seconds: float = Field(default=0.0, ge=0)
     max_tokens: int = Field(default=MAX_TOKENS, ge=1)
     max_turns: int = Field(default=MAX_TURNS, ge=1, le=1000)
     context_tokens: int = Field(default=CONTEXT_TOKENS, ge=4_000)  # that the model can read; earlier outputs make room
 
+    effort: Effort | None = None
+    thinking: bool | None = None
+    stream: bool = False  # what it writes is published while it is written
+
     _read_chaining = model_validator(mode="before")(turns_for_steps)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_models(cls, raw: object) -> object:
+        """Of `model: [a, b]` the first is the model, and the others are its fallbacks."""
+        if not isinstance(raw, dict) or not isinstance(models := cast("dict[str, Any]", raw).get("model"), list):
+            return cast("object", raw)
+        first, *others = cast("list[object]", models) or [""]
+        return {**cast("dict[str, Any]", raw), "model": first, "fallbacks": others}
 
     @model_validator(mode="after")
     def _check_effects(self) -> Self:
@@ -181,7 +180,7 @@ class FunctionRole(RoleSpec):
     """A role that is a plain function `handler(task, ctx)`."""
 
     run: str = Field(pattern=_IMPORT_PATH)
-    inputs: dict[str, str] = {}
+    inputs: dict[str, str] = Field(default_factory=dict[str, str])
 
     @field_validator("retry")
     @classmethod
@@ -214,7 +213,8 @@ class Team(Strict):
     retry: RetrySpec = RetrySpec()
     callbacks: CallbackSpec | None = None  # absent: nobody is called back
     priorities: Priorities | None = None  # None: all requests are of normal priority
-    prices: dict[str, Price] = {}
+    prices: dict[str, Price] = Field(default_factory=dict[str, Price])
+    providers: Providers = Field(default_factory=dict[str, ProviderSpec])
     folder: Path = Path()
 
     @property

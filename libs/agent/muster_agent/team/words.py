@@ -48,12 +48,15 @@ def mistakes_of(errors: Iterable[ErrorDetails]) -> list[Mistake]:
 
 def keys_of(model: type[BaseModel]) -> list[str]:
     """The keys that a person may write there."""
-    return [key for key in model.model_fields if key != "folder"]
+    return [key for key in model.model_fields if key not in ("folder", "fallbacks")]
 
 
 def _place(loc: Place) -> Place:
-    """Without the word that pydantic inserts for the kind of a role."""
-    return (*loc[:2], *loc[3:]) if len(loc) > 2 and loc[0] == "roles" else (*map(str, loc[:1]), *loc[1:])
+    """Without the word that pydantic inserts for the kind of a role; fallbacks stand in the list under `model`."""
+    if len(loc) <= 2 or loc[0] != "roles":
+        return (*map(str, loc[:1]), *loc[1:])
+    place = (*loc[:2], *loc[3:])
+    return (*place[:2], "model", int(place[3]) + 1) if place[2:3] == ("fallbacks",) and len(place) > 3 else place
 
 
 def _reason(error: ErrorDetails) -> str:

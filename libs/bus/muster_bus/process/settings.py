@@ -20,9 +20,10 @@ DEFAULT_NATS_URL = "nats://127.0.0.1:4222"
 DEFAULT_HTTP_HOST = "127.0.0.1"
 DEFAULT_HTTP_PORT = 8080
 DEFAULT_GRACE_SECONDS = 20.0
-_SECRET = re.compile(r"\w*(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?|CREDS|SEED)(_FILE)?", re.IGNORECASE)
+_SECRET = re.compile(r"\w*(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?|CREDS|SEED|TOKEN_BEDROCK)(_FILE)?", re.IGNORECASE)
 MIN_CALLBACK_SECRET = 16  # characters: a shorter one can be guessed from one callback
 LOG_WORDS = ("text", "json", "debug", "quiet")
+_MODEL_PREFIXES = ("ANTHROPIC_", "OPENAI_")
 _SECRET_FILES = frozenset({"MUSTER_NATS_CREDS", "MUSTER_NATS_NKEY"})  # files, though their names do not say so
 _PASSWORD = re.compile(r"://(?:[^/@:\s]*:)?([^/@\s]+)@")  # or a token, which stands alone
 _OTEL_HEADER = re.compile(r"=(?:\w+(?:\s|%20)+)?([^,\s]+)")  # `authorization=Bearer …`
@@ -99,7 +100,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         jaeger_url=env.get("MUSTER_JAEGER_URL") or None,
         editor=env.get("VISUAL") or env.get("EDITOR") or "vi",
         trace=_trace(env),
-        model_env=_beginning_with("ANTHROPIC_", env),
+        model_env=_of_models(env),
         callback_secret=_callback_secret(env),
         secrets=_secrets(env),
     )
@@ -208,6 +209,22 @@ def _seconds(env: Mapping[str, str], name: str, default: float) -> float:
     if not 0 <= seconds < math.inf:
         raise Invalid(f"{text!r} is not a number of seconds", name)
     return seconds
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether the value of a variable of this name is kept out of all that leaves the process."""
+    return _SECRET.fullmatch(name) is not None
+
+
+def _of_models(env: Mapping[str, str]) -> Mapping[str, str]:
+    """The variables of the providers that Muster knows, and every key that a team file may name for another."""
+    return MappingProxyType(
+        {
+            name: value
+            for name, value in env.items()
+            if name.startswith(_MODEL_PREFIXES) or (names_a_secret(name) and not name.startswith("MUSTER_"))
+        }
+    )
 
 
 def _beginning_with(prefix: str, env: Mapping[str, str]) -> Mapping[str, str]:

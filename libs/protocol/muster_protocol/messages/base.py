@@ -68,6 +68,8 @@ class Usage(Frozen):
     output_tokens: int = Field(default=0, ge=0, le=MOST)
     usd: float = Field(default=0.0, ge=0, le=MOST)
     model_calls: int = Field(default=0, ge=0, le=MOST)
+    cache_read_tokens: int = Field(default=0, ge=0, le=MOST)  # of the tokens in: those that a cache had …
+    cache_write_tokens: int = Field(default=0, ge=0, le=MOST)  # … and those that were put into it
 
     @property
     def tokens(self) -> int:
@@ -81,6 +83,8 @@ class Usage(Frozen):
             output_tokens=min(MOST, self.output_tokens + other.output_tokens),
             usd=min(MOST, self.usd + other.usd),
             model_calls=min(MOST, self.model_calls + other.model_calls),
+            cache_read_tokens=min(MOST, self.cache_read_tokens + other.cache_read_tokens),
+            cache_write_tokens=min(MOST, self.cache_write_tokens + other.cache_write_tokens),
         )
 
     def beyond(self, other: "Usage") -> "Usage":

@@ -95,6 +95,7 @@ class Progress(AttemptEvent):
     free_text: ClassVar[tuple[str, ...]] = ("text",)
 
     text: str
+    is_part: bool = False  # of what its model writes: it goes on from the part before
 
 
 class ToolUsed(AttemptEvent):

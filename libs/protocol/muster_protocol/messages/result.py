@@ -71,6 +71,7 @@ class Result(LogEntry):
     task_sequence: int = 0  # of the task's message in TASKS; 0: not known
     usage: Usage = Usage()
     spent: Usage | None = None  # of the whole task up to here, if turns of it are stored: what is not charged yet, is
+    model: str = ""  # that was asked, as provider/model; empty: none was
     seconds: float = Field(default=0.0, ge=0, le=MOST)
     tool_calls: tuple[dict[str, Any], ...] = ()
     tasks: tuple[TaskSpec, ...] = Field(default=(), max_length=MAX_SPAWNED)  # that it wants to be done, too

@@ -64,7 +64,8 @@ class Breakers:
     def holder(self, role: str) -> tuple[str, Breaker]:
         """What a role waits for the longest, as people call it: itself, or its provider if it can not do without."""
         own, provider = self.of(role), self.providers.of_role(role)
-        theirs = CLOSED if self.providers.spare(role) is not None else self.of_provider(provider)
+        others = (self.providers.of_model(model) for model in self.providers.spares(role))
+        theirs = min((self.of_provider(one) for one in (provider, *others)), key=lambda breaker: breaker.free_at)
         return (f"provider '{provider}'", theirs) if theirs.free_at > own.free_at else (f"role '{role}'", own)
 
     def free_at(self, role: str) -> float:
@@ -73,8 +74,12 @@ class Breakers:
 
     def spare_of(self, role: str, now: float) -> str | None:
         """The model that a role uses while the provider of its own does not answer; None: its own."""
-        is_away = self.of_provider(self.providers.of_role(role)).free_at > now
-        return self.providers.spare(role) if is_away else None
+        if self.of_provider(self.providers.of_role(role)).free_at <= now:
+            return None
+        return next((model for model in self.providers.spares(role) if self._answers(model, now)), None)
+
+    def _answers(self, model: str, now: float) -> bool:
+        return self.of_provider(self.providers.of_model(model)).free_at <= now
 
     def observe(self, result: Result, at: float, *, by_owner: bool, model: str | None = None) -> None:
         """Take what a result says that counts for its attempt; `model` is what it was to use in place of the role's."""
@@ -86,7 +91,7 @@ class Breakers:
             return
         asked = self.providers.of_role(role) if model is None else self.providers.of_model(model)
         away = result.error.provider if result.error is not None and event.what == "failed" else None
-        if away is None or not (self._is_known_away(away) or self.providers.spare(role)):
+        if away is None or not (self._is_known_away(away) or self.providers.spares(role)):
             self._see(role, event)
         if provider := away or (asked if event.what == "answered" and result.usage.model_calls else ""):
             self.observe_provider(provider, event)

@@ -17,16 +17,19 @@ class Providers:
         self.of_model = of_model
         roles = [role for role in team.roles if isinstance(role, ModelRole)]
         self._of_role = {role.name: of_model(role.model) for role in roles}
-        self._spare = {
-            role.name: role.other_model
+        self._spares = {
+            role.name: tuple(
+                other
+                for other in (*role.fallbacks, role.other_model)
+                if other is not None and of_model(other) != of_model(role.model)
+            )
             for role in roles
-            if role.other_model is not None and of_model(role.other_model) != of_model(role.model)
         }
 
     def of_role(self, role: str) -> str:
         """Empty: its model asks nobody, or it has none."""
         return self._of_role.get(role, "")
 
-    def spare(self, role: str) -> str | None:
-        """The role's other model, if it asks another provider."""
-        return self._spare.get(role)
+    def spares(self, role: str) -> tuple[str, ...]:
+        """The role's other models that ask another provider, in the order in which they are used."""
+        return self._spares.get(role, ())

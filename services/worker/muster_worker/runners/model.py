@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from muster_agent.budget import Meter
-from muster_agent.errors import BadOutput
+from muster_agent.errors import BadOutput, KeyRefused
 from muster_agent.functions import Context
 from muster_agent.loop import Bounds, work
-from muster_agent.models.port import Model, WorkBrief
+from muster_agent.models.port import Model, Style, WorkBrief
+from muster_agent.models.styled import Styled
 from muster_agent.team.schema import ADD_TASK, CANNOT_DO, ModelRole, Team, card_of
 from muster_agent.tools.add_task import add_task_tool
 from muster_agent.tools.cannot_do import CANNOT_DO_TOOL
@@ -17,6 +19,7 @@ from muster_agent.tools.shown import card_with
 from muster_agent.tools.tool import Tool
 from muster_protocol.fold.gathering import spread
 from muster_protocol.messages import Output, Task
+from muster_worker.runners.writing import Writing
 
 
 class ModelRunner:
@@ -28,9 +31,9 @@ class ModelRunner:
         self._models = models
         self._guidelines = team.supervisor.guidelines
         self._tools: dict[str, Tool] = tools_for(role, team)
-        model = models(role.model)
+        model = self._usable(role.model)
         self.notice = model.notice
-        provider = "" if role.other_model else model.provider
+        provider = "" if role.other_model or role.fallbacks else model.provider
         self.card = card_with(card_of(role), team, self._tools).model_copy(update={"provider": provider})
 
     async def run(self, task: Task, ctx: Context, meter: Meter) -> Output:
@@ -43,14 +46,33 @@ class ModelRunner:
             inputs=task.inputs,
             notes=ctx.notes,
         )
-        model = self._models(task.model or self._role.model)
+        model = self._usable(task.model or self._role.model)
+        meter.model = f"{model.provider}/{model.name}" if model.provider else model.name
         role = self._role
         bounds = Bounds(role.max_tokens, role.max_turns, task.timeout_seconds, role.context_tokens)
+        tools = self._tools_for(ctx, model)
+        writing = Writing(ctx.wrote) if self._role.stream else None
+        styled = Styled(model, Style(self._role.effort, self._role.thinking, writing))
+        try:
+            text = await work(styled, brief, tools, meter, ctx.tool_used, bounds)
+        finally:
+            if writing is not None:
+                writing.finish()
+        return output_of(text, task.expected_output)
+
+    def _tools_for(self, ctx: Context, model: Model) -> dict[str, Tool]:
+        """The role's own tools, and those that come with what it may do and with its kind of model."""
         adding = {ADD_TASK: add_task_tool(ctx.spawn, self._team)} if self.spawns else {}
         saying = {CANNOT_DO: CANNOT_DO_TOOL} if model.is_llm else {}  # rules do not know what they cannot do
-        tools = {**self._tools, **adding, **saying}
-        text = await work(model, brief, tools, meter, ctx.tool_used, bounds)
-        return output_of(text, task.expected_output)
+        return {**self._tools, **adding, **saying}
+
+    def _usable(self, name: str) -> Model:
+        """The model of this name, or, where its key is missing, the first other one of the role that has its key."""
+        others = [other for other in (self._role.model, *self._role.fallbacks) if other != name]
+        for one in (name, *others) if self._role.fallbacks else ():
+            with suppress(KeyRefused):
+                return self._models(one)
+        return self._models(name)  # nobody has a key: its error says which one is missing
 
 
 def output_of(text: str, expected: str | dict[str, Any] | None) -> Output:

@@ -1,0 +1,35 @@
+"""What the errors of a provider mean, whichever package met them."""
+
+from collections.abc import Mapping
+
+from muster_agent.errors import KeyRefused, ModelAway, RateLimited
+from muster_protocol.errors import MusterError, Terminal
+
+
+def no_answer(model: str, host: str, error: object) -> ModelAway:
+    return ModelAway(f"{model}: no answer from {host}: {error}")
+
+
+def refusal_of(model: str, status: int, reason: str, headers: Mapping[str, str], key: str) -> MusterError:
+    """The error that a status means; `key` is where the key comes from."""
+    if status in (408, 409, 429) or status >= 500:
+        kind = RateLimited if status == 429 else ModelAway
+        return kind(f"{model} is busy or limited ({status}): {reason}", retry_after(headers))
+    if status in (401, 403):
+        way_out = f"check {key} and what the key may use, or set model: offline"
+        return KeyRefused(f"{model}: the key was refused ({status}): {reason}; {way_out}")
+    if status == 404:
+        return Terminal(f"{model}: not found ({status}): {reason}; check the model's name in the team file")
+    if status == 402:
+        return Terminal(f"{model}: not paid for ({status}): {reason}; check the account's billing")
+    return Terminal(f"{model} refuses the request ({status}): {reason}; see `tools` and limits in the team file")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds that the server asks for; None if it gives a date or something unreadable."""
+    for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers[name]) / scale)
+        except (KeyError, ValueError):
+            continue
+    return None

@@ -279,8 +279,8 @@ class RunningAttempt:
         self.is_running, self._is_settling, self.start_announced = False, True, True
         self.delivery.lease.drop()
         log.info("■ task    %s  left to another worker: %s", log_name(self.task), overtaken)
-        if overtaken.unpaid != NOTHING:
-            role, spent = self._resources.executor.role_of(self.task.tag), Meter(usage=overtaken.unpaid)
+        if overtaken.uncounted != NOTHING:
+            role, spent = self._resources.executor.role_of(self.task.tag), Meter(usage=overtaken.uncounted)
             outcome = stopped(role, "another worker has the task", spent)
             await self._resources.results.store_spent(self.task, self.begun, outcome, time.monotonic() - self.begun_at)
 

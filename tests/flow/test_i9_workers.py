@@ -13,7 +13,7 @@ from tests.guards import guards
 from tests.harness import Muster, running
 from tests.thinking_role import THINKER
 
-FOLD = "libs/protocol/muster_protocol/turns/fold.py"
+STORED = "services/worker/muster_worker/turns/stored.py"
 LOST = "services/supervisor/muster_supervisor/steps/lost.py"
 
 
@@ -27,9 +27,7 @@ def most_paid(team: Paying, *lost: int) -> int:
     return sum(READ + call["max_tokens"] if number in lost else EACH for number, call in calls)
 
 
-@guards(
-    FOLD, "            self.charge(self.claim.attempt, self.asking)", rule="I9", replace="            pass", seconds=40
-)
+@guards(STORED, 'update={"asking": most}', rule="I9", replace="update={}", seconds=40)
 async def test_i9_a_call_that_was_under_way_when_its_worker_was_killed_is_charged(tmp_path: Path):
     script = conversation(3)
     async with paying(tmp_path, [held(script[0]), *script]) as team:

@@ -17,11 +17,11 @@ from muster_protocol.messages import Usage
 
 
 class Overtaken(MusterError):
-    """Somebody else has the task: stop, and store nothing. `unpaid` is the cost of a reply that nobody else counts."""
+    """Somebody else has the task: stop. `uncounted` is the cost of a reply that nobody else counts."""
 
-    def __init__(self, reason: str, unpaid: Usage = NOTHING) -> None:
+    def __init__(self, reason: str, uncounted: Usage = NOTHING) -> None:
         super().__init__(reason)
-        self.unpaid = unpaid
+        self.uncounted = uncounted
 
 
 class Moved(MusterError):

@@ -9,18 +9,20 @@ from collections.abc import Mapping
 from nats.errors import Error as NatsError
 
 from muster_bus.connection import Bus
-from muster_bus.publish import CompareAndSetLost
+from muster_bus.publish import CompareAndSetLost, Stored
 from muster_bus.receive import opened
 from muster_protocol import headers as h
 from muster_protocol import subjects
-from muster_protocol.errors import Invalid
+from muster_protocol.errors import Invalid, Retryable
 from muster_protocol.messages import TURN_KINDS, TurnBody
+from muster_protocol.sender import Origin
 from muster_protocol.turns.fold import TaskTurns, TurnAt, fold_turns
 
 log = logging.getLogger("muster.bus")
 
 LOOKS = 20  # the winner's commit takes a millisecond; when its leader died there is none
 LOOK_SECONDS = 0.05
+RETRY_SECONDS = 0.5
 PURGE_SECONDS = 2.0
 
 
@@ -52,12 +54,20 @@ class TurnsOfTask:
         """Store an entry if none came after that one; returns its sequence. None: another one did."""
         origin = self._bus.origin(self._request_id, nonce=secrets.token_hex(8))
         try:
-            stored = await self._bus.store(body, origin, expected=after, carrier=self._carrier)
+            stored = await self._until_stored(body, origin, after)
             if not stored.is_duplicate:
                 return stored.sequence
         except CompareAndSetLost:
             log.debug("%s: something was stored after %d", self._subject, after)
         return await self._own_after(after, body.id_for(origin))
+
+    async def _until_stored(self, body: TurnBody, origin: Origin, after: int) -> Stored:
+        while True:
+            try:
+                return await self._bus.store(body, origin, expected=after, carrier=self._carrier)
+            except Retryable as reason:  # a large body that the object store does not take now
+                log.warning("… %s  not stored yet: %s", self._subject, reason)
+                await asyncio.sleep(RETRY_SECONDS)
 
     async def _own_after(self, after: int, message_id: str) -> int | None:
         """The sequence of our own entry if it is the next one after all: its first acknowledgement may be lost."""

@@ -19,7 +19,7 @@ from opentelemetry.trace import Span
 
 from muster_agent.budget import Meter
 from muster_agent.models.port import NOTHING
-from muster_agent.turns import Overtaken
+from muster_agent.turns import UNSTORED, Overtaken
 from muster_bus.connection import Bus
 from muster_bus.lease import Delivery
 from muster_protocol.conflict import SideId
@@ -68,7 +68,8 @@ class RunningAttempt:
         self.delivery = delivery  # … while the last one has the lease
         self._resources = resources
         self._handler = asyncio.current_task()
-        self._meter = meter_of(task, StoredTurns(resources.bus, task, delivery))
+        has_turns = resources.executor.has_model(task.tag)
+        self._meter = meter_of(task, StoredTurns(resources.bus, task, delivery) if has_turns else UNSTORED)
         self._keeps: int | None = None  # the message with which another side goes on
         self._refused: set[int] = set()  # messages that were acked because this one runs
         self._abort_reason = ""
@@ -279,8 +280,8 @@ class RunningAttempt:
         self.is_running, self._is_settling, self.start_announced = False, True, True
         self.delivery.lease.drop()
         log.info("■ task    %s  left to another worker: %s", log_name(self.task), overtaken)
-        if overtaken.unpaid != NOTHING:
-            role, spent = self._resources.executor.role_of(self.task.tag), Meter(usage=overtaken.unpaid)
+        if overtaken.uncounted != NOTHING:
+            role, spent = self._resources.executor.role_of(self.task.tag), Meter(usage=overtaken.uncounted)
             outcome = stopped(role, "another worker has the task", spent)
             await self._resources.results.store_spent(self.task, self.begun, outcome, time.monotonic() - self.begun_at)
 

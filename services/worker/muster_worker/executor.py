@@ -59,6 +59,9 @@ class Executor:
         runner = self._by_tag[tag]
         return not isinstance(runner, FunctionRunner) or runner.is_async
 
+    def has_model(self, tag: str) -> bool:
+        return isinstance(self._by_tag.get(tag), ModelRunner)
+
     def role_of(self, tag: str) -> str:
         return self._by_tag[tag].name if tag in self._by_tag else ""
 

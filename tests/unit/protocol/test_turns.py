@@ -69,6 +69,7 @@ def test_a_turn_under_a_former_claim_is_paid_and_no_part_of_the_conversation():
     assert (turns.steps, turns.spent) == ([], Usage(output_tokens=10))
 
 
+@guards(FOLD, "self.charge(self.claim.attempt, self.asking)", rule="I9")
 def test_a_call_of_which_nothing_is_stored_is_spent_by_the_attempt_that_was_about_to_make_it():
     lost = (claim(asking=500), turn(1), outputs(1, asking=700))
 

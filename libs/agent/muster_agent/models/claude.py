@@ -8,7 +8,8 @@ from anthropic import AsyncAnthropic, transform_schema
 from anthropic.types import Message
 from pydantic import BaseModel
 
-from muster_agent.errors import KeyRefused, ModelAway, RateLimited
+from muster_agent.errors import KeyRefused, ModelAway, NotPaid, RateLimited
+from muster_agent.limiting.headers import note_reply
 from muster_agent.models.choose import provider_at
 from muster_agent.models.port import Ask, JudgeBrief, PlanBrief, Price, RefineBrief, Reply, Stop, ToolCall, Turn
 from muster_agent.models.prompts import prompt
@@ -50,6 +51,7 @@ class Claude:
             base_url=base_url,
             timeout=CALL_TIMEOUT_SECONDS,
             max_retries=0,
+            middleware=[note_reply],
             open_telemetry=False,  # every model call has one span, and it is ours
         )
 
@@ -137,6 +139,8 @@ def _explained(error: anthropic.APIError, model: str) -> MusterError:
     if not isinstance(error, anthropic.APIStatusError):
         return ModelAway(f"{model}: no answer from {error.request.url.host}: {error}")
     status, reason = error.status_code, error.message
+    if status == 402 or isinstance(error, anthropic.EnforcedSpendLimitReachedError):
+        return NotPaid(f"{model}: not paid for ({status}): {reason}; check the account's billing and its spend limit")
     if status in (408, 409, 429) or status >= 500:
         kind = RateLimited if status == 429 else ModelAway
         return kind(f"{model} is busy or limited ({status}): {reason}", _retry_after(error.response.headers))
@@ -145,8 +149,6 @@ def _explained(error: anthropic.APIError, model: str) -> MusterError:
         return KeyRefused(f"{model}: the key was refused ({status}): {reason}; {way_out}")
     if status == 404:
         return Terminal(f"{model}: not found ({status}): {reason}; check the model's name in the team file")
-    if status == 402:
-        return Terminal(f"{model}: not paid for ({status}): {reason}; check the account's billing")
     return Terminal(f"{model} refuses the request ({status}): {reason}; see `tools` and limits in the team file")
 
 

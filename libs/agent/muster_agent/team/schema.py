@@ -21,11 +21,13 @@ from pydantic import Tag as Case
 
 from muster_agent.models.choose import check_model_name
 from muster_agent.models.port import MAX_TOKENS, MAX_TURNS, Price
+from muster_agent.team.rate_limits import RateLimits
 from muster_protocol.calling.addresses import Network, host_pattern
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
 from muster_protocol.messages.people import PERSON_SECONDS
 from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
+from muster_protocol.messages.result import ProviderName
 from muster_protocol.plan import Retry
 from muster_protocol.subjects import Tag, TeamName
 from muster_protocol.workers.role_card import RoleCard, line
@@ -202,6 +204,7 @@ class Team(Strict):
     callbacks: CallbackSpec | None = None  # absent: nobody is called back
     priorities: Priorities | None = None  # None: all requests are of normal priority
     prices: dict[str, Price] = {}
+    rate_limits: dict[ProviderName, RateLimits] = {}
     folder: Path = Path()
 
     @property

@@ -17,6 +17,13 @@ from muster_agent.tools.tool import Tool
 from muster_protocol.fold.gathering import spread
 from muster_protocol.messages import Output, Task
 
+Limited = Callable[[Model], Model]
+
+
+def unlimited(model: Model) -> Model:
+    """A model that asks whenever it is asked."""
+    return model
+
 
 class ModelRunner:
     """A role whose work is done by a model with tools."""
@@ -32,7 +39,7 @@ class ModelRunner:
         provider = "" if role.other_model else model.provider
         self.card = card_with(card_of(role), team, self._tools).model_copy(update={"provider": provider})
 
-    async def run(self, task: Task, ctx: Context, meter: Meter) -> Output:
+    async def run(self, task: Task, ctx: Context, meter: Meter, limited: Limited = unlimited) -> Output:
         brief = WorkBrief(
             description=task.description,
             persona=self._role.persona,
@@ -42,7 +49,7 @@ class ModelRunner:
             inputs=task.inputs,
             notes=ctx.notes,
         )
-        model = self._models(task.model or self._role.model)
+        model = limited(self._models(task.model or self._role.model))
         bounds = Bounds(self._role.max_tokens, self._role.max_turns, task.timeout_seconds)
         tools = {**self._tools, ADD_TASK: add_task_tool(ctx.spawn, self._team)} if self.spawns else self._tools
         text = await work(model, brief, tools, meter, ctx.tool_used, bounds)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -64,6 +65,7 @@ class MessagesServer:
     key: str = "sk-test"
     url: str = ""
     requests: list[Json] = field(default_factory=list[Json])
+    times: list[float] = field(default_factory=list[float])  # when each came
     sent: list[Json] = field(default_factory=list[Json])
     released: asyncio.Event = field(default_factory=asyncio.Event)  # lets replies go that are held
 
@@ -80,6 +82,7 @@ class MessagesServer:
         if not self.script:
             return refusal(400, "invalid_request_error", "the script of this MessagesServer has no more replies")
         self.requests.append(body)
+        self.times.append(time.monotonic())
         canned = self.script.pop(0)
         if isinstance(canned.body, dict):
             self.sent += canned.body.get("content", [])

@@ -127,11 +127,37 @@ async def test_a_wait_beyond_the_callers_time_fails_at_once(bus: Bus) -> None:
         now = gate.now
         with pytest.raises(TooLate, match=r"limit of 1 request a minute, for about 6\d s, and 10 s are left"):
             await started(gate, Caller(deadline=now + 10))
-        with pytest.raises(LimitReached, match="longer than the attempt's time") as reached:
+        with pytest.raises(LimitReached, match="half of what is left of the attempt's time") as reached:
             await started(gate, Caller(ends_at=now + 10, deadline=now + 3600))
 
         assert reached.value.until > now + 50
         assert gate.now < now + 5
+
+
+async def test_an_attempt_keeps_half_of_its_time_for_the_call_itself(bus: Bus) -> None:
+    async with gates(Limits(1, window=4.0), bus) as (gate,):
+        model = Scripted(lambda _: Reply("hi"))
+        model.provider = "anthropic"
+        await Limited(model, gate, CALLER).ask(ASK)
+        with pytest.raises(LimitReached):
+            await Limited(model, gate, Caller(ends_at=gate.now + 6)).ask(ASK)
+        await Limited(model, gate, Caller(ends_at=gate.now + 30)).ask(ASK)
+
+
+async def test_an_installation_without_the_bucket_asks_without_limits(bus: Bus) -> None:
+    await bus.nc.jetstream().delete_stream("KV_limits")
+    async with gates(None, bus) as (gate,):
+        began = gate.now
+        gate.leave(await started(gate), 0, {})
+
+        assert gate.now - began < 3
+
+
+async def test_an_installation_without_the_bucket_makes_no_call_that_is_limited(bus: Bus) -> None:
+    await bus.nc.jetstream().delete_stream("KV_limits")
+    async with gates(Limits(5), bus) as (gate,):
+        with pytest.raises(TooLate, match="wait for the broker, which keeps the limits"):
+            await started(gate, Caller(deadline=gate.now + 2))
 
 
 async def test_a_wait_that_is_cancelled_takes_nobodys_place(bus: Bus) -> None:

@@ -21,7 +21,7 @@ from muster_agent.limiting.waiter import Caller, Permit, Waiter, Waiting
 from muster_agent.limiting.words import bound_text
 from muster_bus.background import supervised
 from muster_bus.buckets.limits import LimitStore
-from muster_protocol.errors import Misconfigured, MusterError
+from muster_protocol.errors import MusterError
 from muster_protocol.workers.rate_limits import (
     EMPTY,
     LEASE_SECONDS,
@@ -39,6 +39,7 @@ from muster_protocol.workers.rate_limits import (
 
 log = logging.getLogger("muster.limits")
 
+WAY_OUT = "if the broker is there, it may lack the bucket `limits`: run `muster provision`"
 LOOK_SECONDS = 1.0  # what is pushed may be lost, or of a write that was refused: so often a waiting process reads
 AGAIN_SECONDS = 0.5  # while the broker is away
 MOST_JITTER_SECONDS = 0.3  # after others wrote first
@@ -182,11 +183,10 @@ class Gate:
             try:
                 seconds = await self._turn()
                 self._is_silent = False
-            except Misconfigured as error:
-                self._fail_all(error)
-                return
             except MusterError as error:
                 self._say_away(error)
+                if not self._counts and self._known.held_until <= self.now:
+                    self._news = News()  # it is over before anybody was told
                 seconds = AGAIN_SECONDS
             if seconds > 0:
                 await _sleep(seconds, self._wake)
@@ -281,14 +281,11 @@ class Gate:
                 waiter.tell(Waiting(what, wait.until))
         return LOOK_SECONDS if first.until is None else max(0.001, first.until - now)
 
-    def _fail_all(self, error: MusterError) -> None:
-        for waiter in self._queue:
-            waiter.fail(error)
-        self._news = News()
-
     def _say_away(self, error: MusterError) -> None:
         if not self._is_silent:
-            log.warning("… %s  calls wait, since its limits cannot be read or written: %s", self.provider, error)
+            log.warning(
+                "… %s  calls wait, since its limits cannot be read or written: %s; %s", self.provider, error, WAY_OUT
+            )
         self._is_silent = True
 
 

@@ -63,7 +63,7 @@ class Limited:
             self._caller.tell(waiting)
 
         try:
-            permit = await self._gate.enter(tokens, self._caller.told_by(tell))
+            permit = await self._gate.enter(tokens, self._caller.for_a_call(began, tell))
         finally:
             waited = self._gate.now - began
             if told:

@@ -42,8 +42,10 @@ class Caller:
         if self.meter is not None:
             self.meter.asking = provider
 
-    def told_by(self, tell: Callable[[Waiting | None], None]) -> "Caller":
-        return replace(self, tell=tell)
+    def for_a_call(self, now: float, tell: Callable[[Waiting | None], None]) -> "Caller":
+        """The same for one call: it may wait for half of what is left of the attempt's time, or the rest is too short
+        for the call itself."""
+        return replace(self, ends_at=now + (self.ends_at - now) / 2, tell=tell)
 
     def too_late(self, what: str, until: float | None, now: float) -> LimitReached | TooLate:
         """The error for a wait that ends after the caller's time."""
@@ -55,7 +57,7 @@ class Caller:
             return TooLate(
                 f"{reason}, and {left:.0f} s are left until the deadline; give it more time or raise the limit"
             )
-        return LimitReached(f"{reason}, which is longer than the attempt's time", at)
+        return LimitReached(f"{reason}, which is more than half of what is left of the attempt's time", at)
 
 
 class Permit(NamedTuple):

@@ -1,7 +1,9 @@
 """What the processes of a team have started at each provider of models: read when another has written, changed by
 compare-and-set, and pushed to whoever asks that provider."""
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from secrets import token_hex
 from typing import Any
 
@@ -12,11 +14,12 @@ from muster_bus.buckets.kv import DELETED
 from muster_bus.connection import Bus, Incoming
 from muster_bus.publish import CompareAndSetLost
 from muster_protocol import headers as h
-from muster_protocol.errors import Misconfigured
+from muster_protocol.errors import MusterError
 from muster_protocol.workers.rate_limits import EMPTY, RateRecord
 
 BUCKET = "limits"
 WRITE_SECONDS = 5.0
+LOOK_SECONDS = 1.0
 OnWritten = Callable[[RateRecord], None]
 
 
@@ -29,7 +32,8 @@ class LimitStore:
         self._subject = f"$KV.{BUCKET}.{team}.{provider}"
         self.name = f"{name}-{token_hex(4)}"  # of this process: one that is started anew is another
         self._writes = self._pushes = 0
-        self._record, self._revision = EMPTY, -1
+        self._record, self._revision = EMPTY, 0
+        self._known_at = -1  # how many writes of others were pushed before that was read; -1: it is to be read
         self._on_written: OnWritten = _ignore
         self._subscription: Subscription | None = None
 
@@ -60,9 +64,11 @@ class LimitStore:
 
     async def read(self) -> RateRecord:
         """What is stored now, as far as this process can know."""
-        if self._revision < 0:
-            self._revision, self._record = 0, EMPTY
-            for raw in await self._bus.read(self._subject, from_leader=True):
+        if self._known_at != self._pushes:
+            pushes = self._pushes
+            stored = await self._bus.read(self._subject, from_leader=True)
+            self._revision, self._record, self._known_at = 0, EMPTY, pushes
+            for raw in stored:
                 self._revision = raw.sequence
                 self._record = EMPTY if DELETED in raw.headers else _read(raw.data)
         return self._record
@@ -72,30 +78,28 @@ class LimitStore:
         known again by its id."""
         self._writes += 1
         headers = {
-            "Nats-Expected-Last-Subject-Sequence": str(max(0, self._revision)),
+            "Nats-Expected-Last-Subject-Sequence": str(self._revision),
             h.MESSAGE_ID: f"{self._subject}.{self.name}.{self._writes}",
         }
         data = record.model_dump_json(exclude_defaults=True).encode()
-        pushes, self._revision = self._pushes, -1
+        pushes, self._known_at = self._pushes, -1
         try:
             stored = await self._bus.store_raw(self._subject, data, headers, WRITE_SECONDS)
         except CompareAndSetLost:
             return False
-        if self._pushes == pushes:
-            self._record, self._revision = record, stored.sequence
+        self._record, self._revision, self._known_at = record, stored.sequence, pushes
         return True
 
     async def _look_again(self) -> None:
-        """The installation may be older than this bucket: then nobody has written anything."""
-        self._revision = -1
-        try:
-            self._on_written(await self.read())
-        except Misconfigured:
-            return
+        """What cannot be read for now is read before the next write; where no limit is set nobody waits for it."""
+        self._known_at = -1
+        with suppress(MusterError, TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                self._on_written(await self.read())
 
     def _on_message(self, message: Incoming) -> None:
         if not message.header(h.MESSAGE_ID).startswith(f"{self._subject}.{self.name}."):
-            self._revision, self._pushes = -1, self._pushes + 1
+            self._pushes += 1
             self._on_written(_read(message.data))
 
 
@@ -104,7 +108,7 @@ async def shown_limits(bus: Bus, now: float) -> list[dict[str, Any]]:
     prefix = f"$KV.{BUCKET}."
     try:
         stored = await bus.read(f"{prefix}>")
-    except Misconfigured:
+    except MusterError:
         return []  # provisioned by an older version
     found = {raw.subject.removeprefix(prefix): _read(raw.data) for raw in stored if DELETED not in raw.headers}
     return [

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from muster_agent.models.port import Price
+from muster_agent.team.rate_limits import RateLimits
 from muster_agent.team.schema import (
     CallbackSpec,
     FunctionRole,
@@ -198,6 +199,7 @@ def test_every_key_of_a_team_file_is_documented_with_its_default_and_no_other():
         "retry.": [RetrySpec],
         "callbacks.": [CallbackSpec],
         "prices.<model>.": [Price],
+        "rate_limits.<provider>.": [RateLimits],
     }
     within = {"folder", *(prefix.partition(".")[0] for prefix in parts)}  # what has keys of its own
     known = defaults(Team, leave_out=within)

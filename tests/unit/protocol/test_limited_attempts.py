@@ -32,7 +32,7 @@ def limited(attempt: int) -> Result:
     )
 
 
-@guards("libs/protocol/muster_protocol/fold/results.py", "task.max_attempts += 1", rule="limits", replace="pass")
+@guards("libs/protocol/muster_protocol/fold/results.py", "task.max_attempts += 1", rule="I4", replace="pass")
 @given(st.integers(1, 8), st.integers(1, 3))
 def test_it_costs_no_attempt_and_is_tried_when_its_turn_comes(waits: int, most: int) -> None:
     log = planned(task("a", max_attempts=most))

@@ -24,7 +24,9 @@ from muster_protocol.workers.rate_limits import (
     renewed,
     scaled,
 )
+from tests.guards import guards
 
+RULES = "libs/protocol/muster_protocol/workers/rate_limits.py"
 AT = 1_700_000_000.0
 NOBODY = Asker("one")
 MINUTE = Limits(requests=60)
@@ -68,6 +70,9 @@ steps = st.lists(
 )
 
 
+@guards(RULES, "limits.requests - starts)", rule="I9", replace="limits.requests)")
+@guards(RULES, "self.ends + limits.leeway + limits.window", rule="I9", replace="self.ends + limits.window")
+@guards(RULES, "tokens + spent + cost > limits.tokens", rule="I9", replace="spent + cost > limits.tokens")
 @given(steps, st.integers(1, 30), st.integers(1, 2_000) | st.none(), st.sampled_from([1.0, 3.0, 60.0]))
 def test_no_window_has_more_than_the_limit(
     asked: list[tuple[float, list[int], float]], requests: int, tokens: int | None, window: float
@@ -75,7 +80,11 @@ def test_no_window_has_more_than_the_limit(
     played, now = Played(Limits(requests, tokens, window=window)), AT
     for pause, costs, late in asked:
         now += pause * window / 60
+        before = len(played.waited)
         played.ask(now, costs, late)
+        if len(played.waited) > before:  # and again at the first moment at which something may start
+            now = played.waited[-1].until or now
+            played.ask(now, costs, 0.0)
 
     most, most_tokens = played.most_in_a_window()
     assert most <= requests

@@ -20,7 +20,7 @@ from muster_bus.buckets.limits import LimitStore, shown_limits
 from muster_bus.connection import Bus
 from muster_protocol.messages import Usage
 from muster_protocol.workers.rate_limits import Limits
-from muster_testing.waiting import until
+from muster_testing.waiting import until, until_asked
 
 WINDOW = 1.0
 CALLER = Caller()
@@ -99,7 +99,7 @@ async def test_one_refusal_holds_all_processes(bus: Bus, other: Bus, limits: Lim
         for gate in (first, second):
             gate.leave(await started(gate), 0, {})
         until_time = first.refuse(0.7)
-        await until(lambda: second._known.held_until >= until_time - 0.1, "the other knows")
+        await until_asked(lambda: is_held(bus), "all are told")
         (shown,) = await shown_limits(bus, bus.clock.now())
         told: list[Waiting | None] = []
         second.leave(await started(second, Caller(tell=told.append)), 0, {})
@@ -183,10 +183,16 @@ async def test_what_a_reply_says_is_counted_and_tokens_are_corrected(bus: Bus) -
         model = Headed(lambda _: Reply("hi", usage=usage))
         model.provider = "anthropic"
         await Limited(model, gate, CALLER).ask(ASK)
-        known = gate._known
+        await until_asked(lambda: are_counted(bus, 6, usage.tokens), "what was learnt is counted")
 
-    assert sum(cell.starts for cell in known.cells) == 6
-    assert sum(cell.tokens for cell in known.cells) == usage.tokens
+
+async def is_held(bus: Bus) -> bool:
+    return bool(await shown_limits(bus, bus.clock.now()))
+
+
+async def are_counted(bus: Bus, starts: int, tokens: int) -> bool:
+    cells = (await LimitStore(bus, "default", "anthropic").read()).cells
+    return (sum(cell.starts for cell in cells), sum(cell.tokens for cell in cells)) == (starts, tokens)
 
 
 async def test_a_refused_call_is_made_again_and_nobody_is_asked_meanwhile(bus: Bus) -> None:

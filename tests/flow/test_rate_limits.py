@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ class Limited:
     muster: Muster
     server: MessagesServer
 
-    async def submit(self, count: int, **more: object) -> str:
+    async def submit(self, count: int, **more: Any) -> str:
         tasks = [
             {"id": f"t{n}", "tag": "thinker", "description": "Say hello.", "max_attempts": 1} for n in range(count)
         ]

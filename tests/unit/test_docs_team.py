@@ -9,6 +9,7 @@ from pydantic.fields import FieldInfo
 
 from muster_agent.models.port import Price
 from muster_agent.team.providers import Capabilities, ProviderSpec
+from muster_agent.team.rate_limits import RateLimits
 from muster_agent.team.schema import (
     CallbackSpec,
     FunctionRole,
@@ -35,6 +36,7 @@ def test_every_key_of_a_team_file_is_documented_with_its_default_and_no_other():
         "callbacks.": [CallbackSpec],
         "prices.<model>.": [Price],
         "providers.<name>.": [ProviderSpec],
+        "rate_limits.<provider>.": [RateLimits],
     }
     within = {
         "folder",

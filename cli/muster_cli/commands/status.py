@@ -11,6 +11,7 @@ from rich.console import Console
 from muster_bus.broker.storing import why_not_stored
 from muster_bus.buckets.breakers import shown_breakers
 from muster_bus.buckets.conflicts import count_conflicts
+from muster_bus.buckets.limits import shown_limits
 from muster_bus.process.command import Exit
 from muster_bus.process.settings import Settings
 from muster_cli.connect import connect
@@ -49,6 +50,7 @@ class Overview:
     ended_missing: str  # why they are not listed
     conflicts: int
     breakers: list[dict[str, Any]]  # of roles that do not answer
+    rate_limits: list[dict[str, Any]]  # of providers that refused a call as one too many
     trouble: str  # why the broker stores nothing, if so
 
 
@@ -117,7 +119,8 @@ async def _overview(client: Client, coordinator_url: str | None, storing: Awaita
     ended, missing = await ended_requests(coordinator_url, MAX_SHOWN)
     conflicts = await _conflict_count(client)
     breakers = await shown_breakers(client.bus, now)
-    return Overview(now, workers, count, rows, ended, missing, conflicts, breakers, await storing)
+    held = await shown_limits(client.bus, now)
+    return Overview(now, workers, count, rows, ended, missing, conflicts, breakers, held, await storing)
 
 
 async def _conflict_count(client: Client) -> int:
@@ -149,6 +152,7 @@ def _overview_document(overview: Overview) -> dict[str, Any]:
         "workers": [worker.model_dump(mode="json", exclude={"roles"}) for worker in overview.workers],
         "conflicts": overview.conflicts,
         "breakers": overview.breakers,
+        "rate_limits": overview.rate_limits,
         "trouble": overview.trouble,
     }
 
@@ -175,6 +179,10 @@ def _show_overview(out: Console, overview: Overview) -> None:
         when = f"in {duration(one['next_try_in_seconds'])}" if one["next_try_in_seconds"] else "with the next task"
         who = f"provider '{one['provider']}'" if one["provider"] else f"role '{one['role']}'"
         text = f"{who} does not answer ({one['state'].replace('_', '-')}), it is tried again {when}"
+        out.print(text, style="yellow", soft_wrap=True)
+    for one in overview.rate_limits:
+        wait = duration(one["held_for_seconds"])
+        text = f"provider '{one['provider']}' says that it is asked too often, nobody asks it for {wait}"
         out.print(text, style="yellow", soft_wrap=True)
 
 

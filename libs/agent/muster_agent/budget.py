@@ -73,7 +73,7 @@ def most_of(ask: Ask, model: Model, limit: Limit) -> Usage:
     if not model.is_llm or limit == Limit():
         return NOTHING
     asked = estimated_tokens(ask)
-    usd = 0.0 if model.price is None else model.price.usd(asked, ask.max_tokens)
+    usd = 0.0 if model.price is None else model.price.most_usd(asked, ask.max_tokens)
     return Usage(input_tokens=asked, output_tokens=ask.max_tokens, usd=usd, model_calls=1)
 
 

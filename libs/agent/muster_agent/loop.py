@@ -123,7 +123,8 @@ async def _asked(model: Model, ask: Ask, meter: Meter, turns: Turns) -> Reply:
     try:
         reply = await ask_with_retry(model, limited)
     except asyncio.CancelledError:
-        meter.usage += most  # the provider goes on writing what nobody waits for
+        if meter.asking or not model.provider:  # else the call still waited for its turn
+            meter.usage += most  # the provider goes on writing what nobody waits for
         raise
     except Exception:
         if most != NOTHING:

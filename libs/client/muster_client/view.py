@@ -19,13 +19,15 @@ from muster_protocol import subjects
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.errors import Invalid, MusterError
 from muster_protocol.fold import RequestState, TaskPhase, TaskState, fold
-from muster_protocol.messages import HandedBack, Started
+from muster_protocol.messages import HandedBack, Progress, Started
 from muster_protocol.questions import questions_as_json
 from muster_protocol.status import Seen, Standing, explain, explain_task
 from muster_protocol.workers.breaker import Breaker
 from muster_protocol.workers.signs import Signs
 
-_STARTS: dict[str, type[Started] | type[HandedBack]] = {Started.kind: Started, HandedBack.kind: HandedBack}
+_STARTS: dict[str, type[Started | HandedBack | Progress]] = {
+    kind.kind: kind for kind in (Started, HandedBack, Progress)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +97,11 @@ async def views(bus: Bus, request_ids: Iterable[str]) -> list[RequestView]:
     for request_id in request_ids:
         state = fold(request_id, await read_log(bus, request_id, from_leader=True))
         is_working = state.in_flight and state.answer is None
-        started = await _started(bus, request_id) if is_working else dict[AttemptId, str]()
+        started, waits = await _started(bus, request_id) if is_working else ({}, {})
         if state.ready and state.team not in by_team:
             with suppress(MusterError):  # an installation that an older version provisioned has none
                 by_team[state.team] = await read_breakers(bus, state.team)
-        seen = Seen(bus.clock.now(), started, breakers=by_team.get(state.team, {}))
+        seen = Seen(bus.clock.now(), started, breakers=by_team.get(state.team, {}), waits=waits)
         found.append(RequestView(state, await seen_with(bus, state, seen, signs)))
     return found
 
@@ -117,16 +119,24 @@ async def seen_with(bus: Bus, state: RequestState, seen: Seen, signs: Signs) -> 
     return replace(seen, live_tags=tags, signs=signs)
 
 
-async def _started(bus: Bus, request_id: str) -> dict[AttemptId, str]:
-    """The attempts that a worker says it has started and not handed back, and which worker it was."""
+async def _started(bus: Bus, request_id: str) -> tuple[dict[AttemptId, str], dict[AttemptId, Progress]]:
+    """The attempts that a worker says it has started and not handed back, and which worker it was; and those that wait
+    for a limit there."""
     started: dict[AttemptId, str] = {}
+    waits: dict[AttemptId, Progress] = {}
     for raw in await bus.read(subjects.events(request_id)):
         try:
             event = open_live(raw, _STARTS).body
         except Invalid:
             continue  # another kind of event, or one that the coordinator reports
-        if isinstance(event, Started):
-            started[event.attempt_id] = event.worker
-        else:
-            started.pop(event.attempt_id, None)
-    return started
+        match event:
+            case Started():
+                started[event.attempt_id] = event.worker
+            case HandedBack():
+                started.pop(event.attempt_id, None)
+                waits.pop(event.attempt_id, None)
+            case Progress() if event.waits_for:
+                waits[event.attempt_id] = event
+            case Progress():
+                waits.pop(event.attempt_id, None)
+    return started, waits

@@ -3,7 +3,8 @@
 The class of an error selects a policy. `max_attempts` of the task bounds the failed attempts of every class; a policy
 bounds them further. A task, its role or its team may say something else (`Retry` in plan.py), except that a function
 is never described anew: the plan's entry in the log says so for each tag. What is handed back, and what a worker that
-dies leaves undone, is delivered again as the same attempt and counts as no failure.
+dies leaves undone, is delivered again as the same attempt and counts as no failure. An attempt for which the limits of
+a provider left no time is no failure either: the task gets one more.
 
 The delay doubles with each attempt, and its jitter is a hash of the attempt, so that a supervisor that takes the
 request over computes the same time as the one before it.
@@ -72,6 +73,8 @@ def is_retried(result: Result, max_attempts: int, *, has_elsewhere: bool = False
         return False
     if result.error is None:
         return result.attempt < max_attempts
+    if is_no_strike(result):
+        return True
     policy = POLICIES[result.error.error_class]
     if policy.elsewhere:  # final for whoever refused, not for another
         return has_elsewhere and result.attempt < max_attempts
@@ -83,6 +86,11 @@ def is_retried(result: Result, max_attempts: int, *, has_elsewhere: bool = False
 def is_resumed(error: Failure | None) -> bool:
     """Whether the next attempt goes on with what this one has done: it failed of something else than its work."""
     return error is not None and POLICIES[error.error_class].resumes
+
+
+def is_no_strike(result: Result) -> bool:
+    """Whether it ended only because a limit of its provider would not have let it go on in its time."""
+    return result.error is not None and result.error.limited_until is not None
 
 
 def is_refined(error: Failure | None, retry: Retry) -> bool:
@@ -99,4 +107,4 @@ def retry_delay(attempt: AttemptId, error: Failure | None = None, retry: Retry =
     backoff = retry.backoff_seconds
     if backoff is None:
         backoff = BACKOFF_SECONDS if error is None else POLICIES[error.error_class].backoff_seconds
-    return min(max(backoff, MAX_BACKOFF_SECONDS), backoff * 2 ** (attempt.attempt - 2)) * jitter
+    return min(max(backoff, MAX_BACKOFF_SECONDS), backoff * 2 ** min(60, attempt.attempt - 2)) * jitter

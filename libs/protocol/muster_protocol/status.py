@@ -12,13 +12,13 @@ from muster_protocol.counted import counted, few
 from muster_protocol.fold.growth import is_complete
 from muster_protocol.fold.people import why_cancelled
 from muster_protocol.fold.state import FINAL, RequestState, TaskPhase, TaskState
-from muster_protocol.messages import Answer, AnswerStatus, Failure
+from muster_protocol.messages import Answer, AnswerStatus, Failure, Progress
 from muster_protocol.messages.growth import origin_text
 from muster_protocol.questions import is_asking, question_of, waits_for_reply
 from muster_protocol.sender import shown_name
 from muster_protocol.status_words import RequestStatus, TaskStatus, open_status
 from muster_protocol.workers.breaker import Breaker
-from muster_protocol.workers.held import held_text
+from muster_protocol.workers.held import held_text, waits_text
 from muster_protocol.workers.signs import Signs
 from muster_protocol.workers.unserved import unserved_tag
 
@@ -52,6 +52,7 @@ class Seen:
     live_tags: Collection[str] | None = None
     signs: Signs | None = None  # of the workers; None: not known
     breakers: Mapping[str, Breaker] = field(default_factory=dict[str, Breaker])  # by role, as far as they are known
+    waits: Mapping[AttemptId, Progress] = field(default_factory=dict[AttemptId, Progress])  # for a provider's limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +189,11 @@ def _asking(state: RequestState, seen: Seen) -> str:
 
 
 def _dispatched(state: RequestState, task: TaskState, seen: Seen) -> TaskStanding:
-    number = len(task.attempts)
-    chosen = f"; chosen: {task.attempts[-1].why}" if task.attempts[-1].why else ""
-    again = (f", attempt {number}" if number > 1 else "") + chosen
-    if state.attempt_id(task.spec.id, number) in seen.started:
-        trouble = _trouble(state, task, seen)
+    number, why = len(task.attempts), task.attempts[-1].why
+    again = (f", attempt {number}" if number > 1 else "") + (f"; chosen: {why}" if why else "")
+    attempt = state.attempt_id(task.spec.id, number)
+    if attempt in seen.started or attempt in seen.waits:
+        trouble = _trouble(state, task, seen) or waits_text(seen.waits.get(attempt), seen.now)
         return TaskStanding(TaskStatus.RUNNING, f"{trouble or 'a worker has started it'}{again}")
     tag = None if seen.live_tags is None else unserved_tag(task, seen.live_tags)
     if tag is not None:

@@ -4,6 +4,7 @@ They are counted from headers since this coordinator started. Every coordinator 
 takes the largest of them, not their sum.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import get_args
@@ -14,7 +15,9 @@ from muster_protocol.messages.result import ErrorClass
 from muster_protocol.status_words import ResultStatus
 
 MAX_ROLES = 200  # a label with more values is a burden to whoever stores it; what is beyond is `other`
+MAX_PROVIDERS = 50
 OTHER = "other"
+_PROVIDER = re.compile(r"[a-z0-9-]{1,32}(?=\W)")
 _CLASSES = frozenset(get_args(ErrorClass))
 _STATUSES = frozenset(status.value for status in ResultStatus)
 
@@ -27,6 +30,7 @@ class ResultNumbers:
         self._results: Counter[tuple[str, str, str]] = Counter()  # by role, status and error class
         self._tokens: Counter[str] = Counter()
         self._usd: dict[str, float] = {}
+        self._waits: Counter[str] = Counter()  # by provider
 
     def add(self, headers: Mapping[str, str]) -> None:
         """A result was stored."""
@@ -38,6 +42,12 @@ class ResultNumbers:
         if h.TOKENS in headers:
             self._tokens[role] += number(headers[h.TOKENS])
             self._usd[role] = self._usd.get(role, 0.0) + real(headers.get(h.USD, "0"))
+
+    def add_wait(self, waits_for: str) -> None:
+        """A worker said that an attempt waits for a limit, which begins with the name of its provider."""
+        found = _PROVIDER.match(waits_for)
+        provider = OTHER if found is None else found[0]
+        self._waits[provider if provider in self._waits or len(self._waits) < MAX_PROVIDERS else OTHER] += 1
 
     def text(self, requests: Mapping[str, int]) -> str:
         """All numbers as Prometheus reads them, with how many requests there are of each status."""
@@ -69,3 +79,7 @@ class ResultNumbers:
         yield "# TYPE muster_usd_total counter"
         for role, usd in sorted(self._usd.items()):
             yield f'muster_usd_total{{role="{role}"}} {usd:.6f}'
+        yield "# HELP muster_limit_waits_total How often workers said that a call waits for a limit of its provider."
+        yield "# TYPE muster_limit_waits_total counter"
+        for provider, count in sorted(self._waits.items()):
+            yield f'muster_limit_waits_total{{provider="{provider}"}} {count}'

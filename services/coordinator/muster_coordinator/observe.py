@@ -32,6 +32,7 @@ from muster_protocol.messages import (
     Event,
     HandedBack,
     PlanRecorded,
+    Progress,
     Refused,
     Result,
     Started,
@@ -74,6 +75,8 @@ class Observer:
         """An event of some request, or a control message."""
         try:
             opened, headers = open_live(message, MESSAGE_KINDS), message.headers or _NO_HEADERS
+            if isinstance(opened.body, Progress) and opened.body.waits_for:
+                self.overview.numbers.add_wait(opened.body.waits_for)
             self.apply_message(opened, self._clock.now(), headers, is_live=True)
         except Invalid:
             self.recheck.add(message.subject, time.monotonic())

@@ -188,7 +188,8 @@ def _retries(state: RequestState, now: float) -> Iterator[Refine | TryAgain]:
         error = task.result.error if task.result else None
         retry = retry_of(task.spec, state.plan_entry.retry, task.attempts[-1].role)
         step = Refine if is_refined(error, retry) else TryAgain
-        yield step(attempt, now + retry_delay(attempt, error, retry))
+        not_before = max(now + retry_delay(attempt, error, retry), (error and error.limited_until) or 0.0)
+        yield step(attempt, not_before)
 
 
 def _is_any_held(state: RequestState, is_held: IsHeld | None) -> bool:

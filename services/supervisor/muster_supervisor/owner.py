@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from muster_agent.budget import Meter
+from muster_agent.limiting.gates import Gates
 from muster_agent.models.port import Model
 from muster_agent.team.schema import Team
 from muster_bus.background import supervised
@@ -65,6 +66,7 @@ class Resources:
     breakers: Breakers
     callbacks: Callbacks
     windows: Windows = field(default_factory=Windows)
+    gates: Gates | None = None  # None: no limits of providers are kept
 
 
 class Owner:

@@ -7,17 +7,21 @@ rules, which cost nothing, are not reserved.
 """
 
 import asyncio
+import logging
 import math
 from typing import Literal
 
 from muster_agent.budget import Limit, Meter, estimated_tokens, within_budget
 from muster_agent.errors import ModelAway
+from muster_agent.limiting.waiter import Caller, Waiting
 from muster_agent.models.port import Ask, Model, Price, Reply
 from muster_protocol.fold import Left
 from muster_protocol.fold.budget import left_for
 from muster_protocol.messages import Budget, Reserved, Usage
 from muster_protocol.workers.breaker import BreakerEvent
 from muster_supervisor.owner import Owner
+
+log = logging.getLogger("muster.supervisor")
 
 
 class Paying:
@@ -28,6 +32,7 @@ class Paying:
         self._model = model
         self._purpose = purpose
         self._meter = meter
+        self._waits_for = ""
 
     @property
     def name(self) -> str:
@@ -58,18 +63,34 @@ class Paying:
         self._check_provider()
         if self._model.is_llm and self._is_limited():
             ask = within_budget(ask, self._model, self.usage, await self._reserve(ask))
+        asked = Meter(asking=self.provider)  # nobody, while the call waits for its turn
         try:
-            reply = await self._model.ask(ask)
+            reply = await self._limited(asked).ask(ask)
         except ModelAway:
             self._tell_breaker("failed")
             raise
         except asyncio.CancelledError:
-            if self._model.is_llm and self._is_limited():
+            if self._model.is_llm and self._is_limited() and asked.asking == self.provider:
                 self._meter.usage += self._most(ask)  # the provider goes on writing what nobody waits for
             raise
         self._meter.usage += reply.usage
         self._tell_breaker("answered")
         return reply
+
+    def _limited(self, asked: Meter) -> Model:
+        """The model, asked when the limits of its provider allow it."""
+        owner = self._owner
+        if owner.resources.gates is None:
+            return self._model
+        return owner.resources.gates.limited(self._model, Caller(deadline=owner.deadline, meter=asked, tell=self._tell))
+
+    def _tell(self, waiting: Waiting | None) -> None:
+        """Log what a call waits for, once for each limit."""
+        what = "" if waiting is None else waiting.what
+        if waiting is not None and what != self._waits_for:
+            owner = self._owner
+            log.info("… %s  request %s: %s", self._purpose, owner.request_id, waiting.text(owner.now()))
+        self._waits_for = what
 
     def _check_provider(self) -> None:
         """Raise, without a call, while the provider does not answer; when its time has come this call is the probe."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from muster_agent.limiting.gates import Gates
 from muster_agent.models.port import Model
 from muster_agent.team.schema import Team
 from muster_bus.background import supervised
@@ -60,6 +61,8 @@ class Supervisor:
         self._watch: WorkerWatch | None = None
         self._measuring: Measuring | None = None
         self._breakers = Breakers(bus, team, Providers(team, known.provider_of))
+        self._gates = Gates(bus, team)
+        self._gates.warn_of_unknown(known.provider_of)
         self._callbacks = Callbacks(bus, team, known.callback_secret)
         self._deliveries = Deliveries(self._callbacks) if team.callbacks and known.callback_secret else None
 
@@ -76,7 +79,6 @@ class Supervisor:
         measuring = self._measuring = Measuring(self.bus, self._team)
         longest = await until_there(self.bus, partial(longest_deadline, self.bus))
         slots = ModelSlots(MODEL_SLOTS, self._team.priorities)
-        windows = Windows(measuring.seconds_of)
         resources = Resources(
             bus=self.bus,
             team=self._team,
@@ -87,7 +89,8 @@ class Supervisor:
             longest_deadline=longest,
             breakers=self._breakers,
             callbacks=self._callbacks,
-            windows=windows,
+            windows=Windows(measuring.seconds_of),
+            gates=self._gates,
         )
         intake = self._intake = Intake(resources)
         await self.bus.watch(subjects.ALL_CONTROL, intake.on_control)
@@ -132,6 +135,7 @@ class Supervisor:
         if self._measuring is not None:
             await self._measuring.stop()
         self._breakers.stop()
+        await self._gates.close()
         await asyncio.wait([delivering])
         await self.bus.flush()
         self._pull.stop()

@@ -89,6 +89,11 @@ class Events:
 
         return Context(task.context, progress, tool_used, notes, wrote=wrote)
 
+    def waiting(self, task: Task, text: str, waits_for: str = "", waits_until: float = 0.0) -> None:
+        """An attempt waits for a limit of its provider, or goes on after that."""
+        event = Progress(**task.attempt_id._asdict(), text=text, waits_for=waits_for, waits_until=round(waits_until, 3))
+        self._publish(event)
+
     async def returned_unread(self, delivery: Delivery) -> None:
         """Store the note for a task that was handed back before it was read: its message id names the attempt."""
         message_id = (delivery.headers or {}).get(h.MESSAGE_ID, "")

@@ -17,6 +17,7 @@ from muster_protocol.plan import TaskSpec
 from muster_protocol.workers.role_card import RoleCard
 from muster_worker.outcome import Outcome, failed, failure, failure_of, not_json, unfit
 from muster_worker.runners.function import FunctionRunner
+from muster_worker.runners.limiting import TaskLimits
 from muster_worker.runners.model import ModelRunner
 
 Runner = FunctionRunner | ModelRunner
@@ -34,12 +35,17 @@ class Executor:
         self._models: dict[tuple[str, float], Model] = {}
         self._by_tag: dict[str, Runner] = {}
         self._caps = {role.name: role.slots for role in chosen if "slots" in role.model_fields_set}
+        self.limits: TaskLimits | None = None  # of the providers of its models, once there is a broker
         for role in chosen:
             runner = self._runner(role)
             for tag in role.tags:
                 self._by_tag.setdefault(tag, runner)
         if name in team.workers:  # tasks may ask for this worker; where they say no more, its first role does them
             self._by_tag.setdefault(name, self._by_tag[chosen[0].name])
+
+    @property
+    def team(self) -> Team:
+        return self._team
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -91,7 +97,7 @@ class Executor:
         spawning, added = Spawning(task, runner.name, is_allowed=runner.spawns), tuple[TaskSpec, ...]()
         try:
             async with timer:
-                output = await runner.run(task, replace(ctx, spawn=spawning), meter)
+                output = await self._run(runner, task, replace(ctx, spawn=spawning), meter)
             added = spawning.added()
             error = not_json(output) or unfit(output, task.expected_output)
         except asyncio.CancelledError:
@@ -113,6 +119,12 @@ class Executor:
             error = error.model_copy(update={"provider": meter.asking})
         calls = tuple(meter.tool_calls)
         return Outcome(ResultStatus.FAILED, runner.name, None, error, meter.usage, calls, (), meter.spent, meter.model)
+
+    async def _run(self, runner: Runner, task: Task, ctx: Context, meter: Meter) -> Output:
+        if isinstance(runner, FunctionRunner) or self.limits is None:
+            return await runner.run(task, ctx, meter)
+        limited = self.limits.limited
+        return await runner.run(task, ctx, meter, lambda model: limited(model, task, meter))
 
     def _runner(self, role: Role) -> Runner:
         match role:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from muster_agent.budget import Meter
+from muster_agent.errors import LimitReached
 from muster_agent.models.port import NOTHING
 from muster_agent.output_schema import output_mistakes
 from muster_bus.redact import KNOWN
@@ -61,6 +62,8 @@ def failure_of(raised: BaseException) -> Failure:
     raised = cause_of(raised)
     error_class = error_class_of(raised)
     is_final = isinstance(raised, Terminal)
+    if isinstance(raised, LimitReached):
+        return failure(error_class, str(raised)).model_copy(update={"limited_until": round(raised.until, 3)})
     if isinstance(raised, MusterError) and str(raised):
         stack = _stack(raised) if _own_frames(raised) else None
         return failure(error_class, str(raised), stack=stack, is_final=is_final)

@@ -5,6 +5,7 @@ import logging
 import time
 from typing import Any
 
+from muster_agent.limiting.gates import Gates
 from muster_bus.background import supervised
 from muster_bus.broker.queues import ack_wait_of, task_queue
 from muster_bus.connection import Bus
@@ -25,6 +26,7 @@ from muster_worker.history import History
 from muster_worker.lanes import consumers_of, lanes_of
 from muster_worker.registry import LEAVE_SECONDS, Registry
 from muster_worker.result import Results
+from muster_worker.runners.limiting import TaskLimits
 from muster_worker.watchdog import Watchdog
 
 log = logging.getLogger("muster.worker")
@@ -52,6 +54,8 @@ class Worker:
         self._control = Control(self._running)
         self._history = History(bus, self._control.is_cancelled)
         self._resources = Resources(bus, executor, self._history, Results(bus), self._events, self._stopping)
+        self._gates = Gates(bus, executor.team)
+        executor.limits = TaskLimits(self._gates, self._events, bus.clock)
         self._registry = Registry(bus, executor.tags, slots, lambda: len(self._running), executor.cards)
 
     @property
@@ -96,6 +100,7 @@ class Worker:
         if self._announcing is not None:
             self._announcing.cancel()
         self._watchdog.stop()
+        await self._gates.close()
         await self._registry.stop()
         await self._events.finish(EVENTS_SECONDS)
         await self.bus.flush()

@@ -1,6 +1,6 @@
 """Numbers of results, as Prometheus reads them."""
 
-from muster_coordinator.metrics import MAX_ROLES, ResultNumbers
+from muster_coordinator.metrics import MAX_PROVIDERS, MAX_ROLES, ResultNumbers
 
 FAILED = {"sender": "worker/w1/math", "status": "failed", "error-class": "network"}
 PAID = {"sender": "worker/w1/writer", "status": "done", "tokens": "120", "usd": "0.25"}
@@ -43,3 +43,22 @@ def test_there_are_no_more_roles_than_a_store_of_numbers_bears():
 
     assert len(found) == MAX_ROLES + 1
     assert 'muster_results_total{role="other",status="done",error_class=""} 5' in found
+
+
+def test_waits_for_a_limit_are_counted_by_provider():
+    numbers = ResultNumbers()
+    for said in (
+        "anthropic's limit of 60 requests a minute",
+        "anthropic, which says no",
+        "{}",
+        *map(_strange, range(90)),
+    ):
+        numbers.add_wait(said)
+    found = [line for line in numbers.text({}).splitlines() if line.startswith("muster_limit_waits_total")]
+
+    assert 'muster_limit_waits_total{provider="anthropic"} 2' in found
+    assert len(found) <= MAX_PROVIDERS + 1
+
+
+def _strange(number: int) -> str:
+    return f"p{number}'s limit"

@@ -1,6 +1,7 @@
 """The Messages API: its replies, and a server that answers from a script and refuses what the real one refuses."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -59,6 +60,7 @@ class MessagesServer:
     key: str = "sk-test"
     url: str = ""
     requests: list[Json] = field(default_factory=list[Json])
+    times: list[float] = field(default_factory=list[float])  # when each came
     sent: list[Json] = field(default_factory=list[Json])
     released: asyncio.Event = field(default_factory=asyncio.Event)  # lets replies go that are held
 
@@ -75,6 +77,7 @@ class MessagesServer:
         if not self.script:
             return refusal(400, "invalid_request_error", "the script of this MessagesServer has no more replies")
         self.requests.append(body)
+        self.times.append(time.monotonic())
         canned = self.script.pop(0)
         self.keep(canned)
         return canned

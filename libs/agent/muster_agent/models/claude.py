@@ -12,10 +12,11 @@ from anthropic.lib.vertex import AsyncAnthropicVertex
 from anthropic.types import Message
 
 from muster_agent.errors import ModelAway
+from muster_agent.limiting.headers import note_reply
 from muster_agent.models.choose import Source, provider_at
 from muster_agent.models.keys import variable_of
 from muster_agent.models.port import Ask, Price, Reply
-from muster_agent.models.wire.answers import no_answer, refusal_of
+from muster_agent.models.wire.answers import no_answer, not_paid, refusal_of
 from muster_agent.models.wire.messages_api import reply_of, request_of, usage_of
 from muster_agent.models.wire.structured import FORMS, closed, wanted_schema
 from muster_agent.team.providers import ProviderSpec
@@ -101,6 +102,8 @@ class Claude:
         if error.status_code < 400:  # the stream had begun when the server gave up
             return ModelAway(f"{self.name}: the server broke off: {error.message}")
         where = variable_of(self._source.spec) or str(self._source.spec.api_key_file or "the credentials")
+        if isinstance(error, anthropic.EnforcedSpendLimitReachedError):
+            return not_paid(self.name, error.message)
         return refusal_of(self.name, error.status_code, error.message, error.response.headers, where)
 
 
@@ -143,6 +146,7 @@ def _foundry(source: Source) -> Client:
 _OPTIONS: Mapping[str, Any] = {
     "timeout": CALL_TIMEOUT_SECONDS,
     "max_retries": 0,
+    "middleware": [note_reply],
     "open_telemetry": False,  # every model call has one span, and it is ours
 }
 _CLIENTS: Mapping[str, Callable[[Source], Client]] = {

@@ -10,13 +10,14 @@ from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion
 
 from muster_agent.errors import ModelAway
+from muster_agent.limiting.headers import note_headers
 from muster_agent.models.choose import Source
 from muster_agent.models.keys import variable_of
 from muster_agent.models.port import Ask, Price, Reply
 from muster_agent.models.prompts import prompt
-from muster_agent.models.wire.answers import no_answer, refusal_of
+from muster_agent.models.wire.answers import no_answer, not_paid, refusal_of
 from muster_agent.models.wire.chat_api import format_of, messages_of, reply_of, tools_of
-from muster_protocol.errors import MusterError, Terminal
+from muster_protocol.errors import MusterError
 from muster_protocol.messages import Usage
 
 CALL_TIMEOUT_SECONDS = 180.0  # the task's own timeout is what usually ends a call
@@ -41,6 +42,7 @@ class OpenAI:
             base_url=source.spec.base_url or "https://api.openai.com/v1",
             timeout=CALL_TIMEOUT_SECONDS,
             max_retries=0,
+            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [_note_response]}),
         )
 
     async def ask(self, ask: Ask) -> Reply:
@@ -115,11 +117,15 @@ class OpenAI:
 
     def _explained(self, error: openai.APIError) -> MusterError:
         if error.code in _PAID_UP:
-            return Terminal(f"{self.name}: not paid for: {error.message}; check the account's billing")
+            return not_paid(self.name, error.message)
         if not isinstance(error, openai.APIStatusError):
             return no_answer(self.name, str(self._client.base_url.host), error)
         where = variable_of(self._source.spec) or str(self._source.spec.api_key_file or "the server")
         return refusal_of(self.name, error.status_code, error.message, error.response.headers, where)
+
+
+async def _note_response(response: httpx2.Response) -> None:
+    note_headers(response.headers)
 
 
 class Gathered:

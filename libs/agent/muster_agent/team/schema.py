@@ -21,6 +21,7 @@ from muster_agent.models.port import CONTEXT_TOKENS, MAX_TOKENS, MAX_TURNS, Effo
 from muster_agent.team.chaining import turns_for_steps
 from muster_agent.team.effects import check_effects
 from muster_agent.team.providers import Providers, ProviderSpec
+from muster_agent.team.rate_limits import RateLimits
 from muster_agent.team.strict import Strict
 from muster_agent.tools.tool import Effect
 from muster_protocol.calling.addresses import Network, host_pattern
@@ -28,6 +29,7 @@ from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
 from muster_protocol.messages.people import PERSON_SECONDS
 from muster_protocol.messages.request import DEFAULT_DEADLINE_SECONDS
+from muster_protocol.messages.result import ProviderName
 from muster_protocol.plan import Retry
 from muster_protocol.subjects import Tag, TeamName
 from muster_protocol.workers.role_card import RoleCard, line
@@ -215,6 +217,7 @@ class Team(Strict):
     priorities: Priorities | None = None  # None: all requests are of normal priority
     prices: dict[str, Price] = Field(default_factory=dict[str, Price])
     providers: Providers = Field(default_factory=dict[str, ProviderSpec])
+    rate_limits: dict[ProviderName, RateLimits] = Field(default_factory=dict[ProviderName, RateLimits])
     folder: Path = Path()
 
     @property

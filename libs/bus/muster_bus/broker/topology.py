@@ -39,6 +39,7 @@ log = logging.getLogger("muster.bus")
 
 DUPLICATES_SECONDS = 120.0
 BREAKERS_AGE = 3600.0  # what did not answer an hour ago is tried like any other
+LIMITS_AGE = 7200.0  # what was started so long ago counts in no window
 UPDATES = 20  # of one stream in a row; ten who provision at once need three
 NAME_IN_USE = 10058  # by a stream that is configured in another way
 MAX_ACK_PENDING = 20_000  # the default of 1,000 silently stalls a fleet
@@ -87,6 +88,7 @@ def streams(provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str
         (config("KV_conflicts", subjects=["$KV.conflicts.>"], max_age=week, max_msgs_per_subject=1), 16),
         (config("KV_measures", subjects=["$KV.measures.>"], max_age=week, max_msgs_per_subject=1), 64),
         (config("KV_breakers", subjects=["$KV.breakers.>"], max_age=BREAKERS_AGE, max_msgs_per_subject=1), 64),
+        (config("KV_limits", subjects=["$KV.limits.>"], max_age=LIMITS_AGE, max_msgs_per_subject=1), 64),
         (config(f"OBJ_{BODIES}", subjects=[chunks, names], max_age=2 * results_age), 1),
     ]
     return [_completed(stream, provisioning, provisioning.max_bytes // divisor) for stream, divisor in shares]

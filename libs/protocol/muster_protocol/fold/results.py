@@ -8,7 +8,7 @@ from muster_protocol.fold.state import MAX_SUPERSEDED, Attempt, Entry, RequestSt
 from muster_protocol.headers import is_owner
 from muster_protocol.messages import Result
 from muster_protocol.messages.growth import SPAWNED
-from muster_protocol.retry import POLICIES, is_retried
+from muster_protocol.retry import POLICIES, is_no_strike, is_retried
 from muster_protocol.status_words import ResultStatus
 
 
@@ -34,6 +34,8 @@ def take_result(state: RequestState, entry: Entry, body: Result) -> None:
         move(state, task, Cause.SUCCEEDED)
         return
     task.reason = body.error.message if body.error else body.status.value
+    if is_no_strike(body):
+        task.max_attempts += 1
     is_again = is_retried(body, task.max_attempts, has_elsewhere=elsewhere(state, task) is not None)
     move(state, task, Cause.FAILED_FOR_NOW if is_again else Cause.FAILED_FOR_GOOD)
 

@@ -2,11 +2,13 @@
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from muster_protocol import headers as h
 from muster_protocol import subjects
 from muster_protocol.attempt_id import AttemptId
 from muster_protocol.conflict import Conflict, ConflictKind, SideId
-from muster_protocol.messages.base import Message
+from muster_protocol.messages.base import MOST, Message
 from muster_protocol.sender import Origin
 from muster_protocol.subjects import RequestId, TaskId
 
@@ -92,10 +94,12 @@ class Progress(AttemptEvent):
     """What a role says while it works."""
 
     kind: ClassVar[str] = "progress"
-    free_text: ClassVar[tuple[str, ...]] = ("text",)
+    free_text: ClassVar[tuple[str, ...]] = ("text", "waits_for")
 
     text: str
     is_part: bool = False  # of what its model writes: it goes on from the part before
+    waits_for: str = ""  # the limit of a provider of models; empty: it goes on
+    waits_until: float = Field(default=0.0, ge=0, le=MOST)  # about, in broker time; 0: that depends on others
 
 
 class ToolUsed(AttemptEvent):

@@ -41,6 +41,7 @@ class Failure(Frozen):
     message: str
     stack: str | None = None
     is_final: bool = False
+    limited_until: float | None = Field(default=None, ge=0, le=MOST)  # broker time; nobody failed: it was not its turn
     provider: ProviderName | None = None  # of the model that gave no reply; None: it was nobody's model
 
 

@@ -120,7 +120,7 @@ def event_of(result: Result, at: float, *, by_owner: bool) -> BreakerEvent | Non
     """What a result says about its role; None: nothing. Of what an owner gave up itself only the timeout counts."""
     if result.status is ResultStatus.DONE:
         return BreakerEvent("answered", at)
-    if result.error is None or result.status is not ResultStatus.FAILED:
+    if result.error is None or result.status is not ResultStatus.FAILED or result.error.limited_until is not None:
         return None
     error_class = result.error.error_class
     if error_class in ANSWERED:

@@ -1,8 +1,10 @@
-"""Why a ready task is not given out: no role that can do it answers, or its provider does not. Pure."""
+"""Why a task waits although there is room: no role that can do it answers, its provider does not, or it is not its
+turn to ask there. Pure."""
 
 from collections.abc import Mapping
 
 from muster_protocol.fold.state import TaskState
+from muster_protocol.messages import Progress
 from muster_protocol.workers.breaker import PROVIDER, Breaker
 from muster_protocol.workers.role_card import RoleCard
 from muster_protocol.workers.signs import Signs
@@ -27,6 +29,14 @@ def _holder(role: str, provider: str, breakers: Mapping[str, Breaker]) -> tuple[
     keys = {f"role '{role}'": role, f"provider '{provider}'": f"{PROVIDER}{provider}"}
     found = [(name, breakers[key].free_at) for name, key in keys.items() if key in breakers]
     return max(found, key=lambda one: one[1], default=("", 0.0))
+
+
+def waits_text(said: Progress | None, now: float) -> str:
+    """What a worker said of an attempt that waits for a limit, with the time that is left of it; empty: it does not."""
+    if said is None or not said.waits_for:
+        return ""
+    about = f", about {max(1.0, said.waits_until - now):.0f} s" if said.waits_until else ""
+    return f"waits for {said.waits_for}{about}"
 
 
 def able(task: TaskState, signs: Signs | None) -> tuple[str, ...]:

@@ -88,4 +88,6 @@ def is_measured(result: Result) -> bool:
     """Whether it says something about its role: what was asked wrongly, or stopped by others, does not."""
     if result.status is ResultStatus.CANCELLED:
         return False
+    if result.error is not None and result.error.limited_until is not None:
+        return False
     return result.error is None or result.error.error_class not in NOT_ITS_FAULT

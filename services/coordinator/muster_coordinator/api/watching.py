@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 from muster_bus.broker.queues import counts_of
 from muster_bus.buckets.breakers import shown_breakers
 from muster_bus.buckets.conflicts import count_conflicts
+from muster_bus.buckets.limits import shown_limits
 from muster_bus.buckets.workers import live_workers
 from muster_coordinator.queries import errors, listed
 from muster_protocol.sender import worker_name
@@ -61,6 +62,7 @@ def routes(coordinator: "Coordinator") -> APIRouter:
             "unserved_tags": sorted({lane_of(subject)[0] for subject in waiting} - served),
             "queues": by_tag(waiting),
             "breakers": await shown_breakers(coordinator.bus, coordinator.bus.clock.now()),
+            "rate_limits": await shown_limits(coordinator.bus, coordinator.bus.clock.now()),
             "conflicts": await count_conflicts(coordinator.bus),
             "errors": len(await errors(coordinator.bus, 1000)),
         }

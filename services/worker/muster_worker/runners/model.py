@@ -21,6 +21,13 @@ from muster_protocol.fold.gathering import spread
 from muster_protocol.messages import Output, Task
 from muster_worker.runners.writing import Writing
 
+Limited = Callable[[Model], Model]
+
+
+def unlimited(model: Model) -> Model:
+    """A model that asks whenever it is asked."""
+    return model
+
 
 class ModelRunner:
     """A role whose work is done by a model with tools."""
@@ -36,7 +43,7 @@ class ModelRunner:
         provider = "" if role.other_model or role.fallbacks else model.provider
         self.card = card_with(card_of(role), team, self._tools).model_copy(update={"provider": provider})
 
-    async def run(self, task: Task, ctx: Context, meter: Meter) -> Output:
+    async def run(self, task: Task, ctx: Context, meter: Meter, limited: Limited = unlimited) -> Output:
         brief = WorkBrief(
             description=task.description,
             persona=self._role.persona,
@@ -52,7 +59,7 @@ class ModelRunner:
         bounds = Bounds(role.max_tokens, role.max_turns, task.timeout_seconds, role.context_tokens)
         tools = self._tools_for(ctx, model)
         writing = Writing(ctx.wrote) if self._role.stream else None
-        styled = Styled(model, Style(self._role.effort, self._role.thinking, writing))
+        styled = Styled(limited(model), Style(self._role.effort, self._role.thinking, writing))
         try:
             text = await work(styled, brief, tools, meter, ctx.tool_used, bounds)
         finally:

@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping
 
-from muster_agent.errors import KeyRefused, ModelAway, RateLimited
+from muster_agent.errors import KeyRefused, ModelAway, NotPaid, RateLimited
 from muster_protocol.errors import MusterError, Terminal
 
 
 def no_answer(model: str, host: str, error: object) -> ModelAway:
     return ModelAway(f"{model}: no answer from {host}: {error}")
+
+
+def not_paid(model: str, reason: str) -> NotPaid:
+    return NotPaid(f"{model}: not paid for: {reason}; check the account's billing and its spend limit")
 
 
 def refusal_of(model: str, status: int, reason: str, headers: Mapping[str, str], key: str) -> MusterError:
@@ -21,7 +25,7 @@ def refusal_of(model: str, status: int, reason: str, headers: Mapping[str, str],
     if status == 404:
         return Terminal(f"{model}: not found ({status}): {reason}; check the model's name in the team file")
     if status == 402:
-        return Terminal(f"{model}: not paid for ({status}): {reason}; check the account's billing")
+        return not_paid(model, reason)
     return Terminal(f"{model} refuses the request ({status}): {reason}; see `tools` and limits in the team file")
 
 

@@ -96,6 +96,7 @@ class Worker:
         if self._announcing is not None:
             self._announcing.cancel()
         self._watchdog.stop()
+        await self._executor.close()
         await self._registry.stop()
         await self._events.finish(EVENTS_SECONDS)
         await self.bus.flush()

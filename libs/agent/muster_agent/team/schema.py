@@ -2,18 +2,15 @@
 
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, cast, get_args
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
-    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -21,6 +18,8 @@ from pydantic import Tag as Case
 
 from muster_agent.models.choose import check_model_name
 from muster_agent.models.port import MAX_TOKENS, MAX_TURNS, Price
+from muster_agent.team.strict import Strict
+from muster_agent.team.tool_spec import MEMORY_MB, TIME_SECONDS, MemoryMb, ToolUse, VariableName, refuse_limits
 from muster_protocol.calling.addresses import Network, host_pattern
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
@@ -48,6 +47,14 @@ def _check_tool_name(tool: str) -> str:
     return tool
 
 
+def _tool_use(tool: object) -> object:
+    """A tool that is named alone, as the mapping that it stands for."""
+    if isinstance(tool, dict):
+        said = cast("dict[str, object]", tool)
+        return {**said, "use": _check_tool_name(name)} if isinstance(name := said.get("use"), str) else said
+    return {"use": _check_tool_name(tool)} if isinstance(tool, str) else tool
+
+
 def _network(text: object) -> Network:
     try:
         return ipaddress.ip_network(str(text))
@@ -58,21 +65,7 @@ def _network(text: object) -> Network:
 HostPattern = Annotated[str, AfterValidator(host_pattern)]
 NetworkText = Annotated[Network, BeforeValidator(_network)]
 ModelName = Annotated[str, AfterValidator(check_model_name)]
-ToolName = Annotated[str, AfterValidator(_check_tool_name)]
-
-
-class Strict(BaseModel):
-    """A value in which an unknown key, an endless number, or true for a number is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _refuse_truth_for_numbers(cls, value: object, field: ValidationInfo) -> object:
-        kind = cls.model_fields[str(field.field_name)].annotation
-        if isinstance(value, bool) and bool not in (kind, *get_args(kind)):
-            raise ValueError(f"cannot be {str(value).lower()}; put it in quotes if it is meant as text")
-        return value
+ToolEntry = Annotated[ToolUse, BeforeValidator(_tool_use)]
 
 
 class RetrySpec(Retry, Strict):
@@ -158,7 +151,7 @@ class ModelRole(RoleSpec):
     persona: str = ""
     model: ModelName = "auto"
     other_model: ModelName | None = None  # gets one try at what the first refuses
-    tools: tuple[ToolName, ...] = ()
+    tools: tuple[ToolEntry, ...] = ()
     offline_seconds: float = Field(default=0.0, ge=0)
     max_tokens: int = Field(default=MAX_TOKENS, ge=1)
     max_turns: int = Field(default=MAX_TURNS, ge=1, le=1000)
@@ -168,7 +161,10 @@ class FunctionRole(RoleSpec):
     """A role that is a plain function `handler(task, ctx)`."""
 
     run: str = Field(pattern=_IMPORT_PATH)
-    inputs: dict[str, str] = {}
+    inputs: Mapping[str, str] = {}
+    isolated: bool = False  # in a process of its own
+    memory_mb: MemoryMb = MEMORY_MB
+    env: tuple[VariableName, ...] = ()  # of the worker's variables those that its process gets
 
     @field_validator("retry")
     @classmethod
@@ -176,6 +172,13 @@ class FunctionRole(RoleSpec):
         if retry.refine:
             raise ValueError("refine: true is for roles that use a model; a function is called again as it was")
         return retry
+
+    @model_validator(mode="after")
+    def _limit_its_process(self) -> Self:
+        refuse_limits(self.model_fields_set, is_isolated=self.isolated, keys=("memory_mb", "env"))
+        if self.isolated and self.timeout_seconds is None:
+            object.__setattr__(self, "timeout_seconds", TIME_SECONDS)  # frozen, and still being built
+        return self
 
 
 def _case(raw: object) -> Literal["function", "model"]:
@@ -201,7 +204,7 @@ class Team(Strict):
     retry: RetrySpec = RetrySpec()
     callbacks: CallbackSpec | None = None  # absent: nobody is called back
     priorities: Priorities | None = None  # None: all requests are of normal priority
-    prices: dict[str, Price] = {}
+    prices: Mapping[str, Price] = {}
     folder: Path = Path()
 
     @property
@@ -247,4 +250,4 @@ def card_of(role: Role) -> RoleCard:
         case FunctionRole():
             return card.model_copy(update={"is_function": True, "inputs": role.inputs})
         case ModelRole():
-            return card.model_copy(update={"tools": tuple(tool.rpartition(":")[2] for tool in role.tools)})
+            return card.model_copy(update={"tools": tuple(tool.use.rpartition(":")[2] for tool in role.tools)})

@@ -18,6 +18,7 @@ _EXAMPLES = {
     "team": "team: research",
     "roles": "roles: [{name: writer}]",
     "name": "name: writer",
+    "use": "use: shop:stock_of",
     "input": "input: 2",
     "output": "output: 10",
 }

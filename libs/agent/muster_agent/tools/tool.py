@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
 from muster_agent.functions import call
+from muster_agent.isolation.errors import RaisedInside
 from muster_agent.models.port import ToolSpec
 from muster_protocol.errors import Invalid
 
@@ -75,6 +76,8 @@ def _field(called: str, parameter: inspect.Parameter) -> Any:
 
 def error_text(error: BaseException) -> str:
     """An error of a tool as text that a model can act on."""
+    if isinstance(error, RaisedInside):
+        return error.said
     if not isinstance(error, ValidationError):
         return f"{type(error).__name__}: {error}"
     problems = (f"{'.'.join(str(p) for p in e['loc'])}: {e['msg']}" for e in error.errors(include_url=False))

@@ -7,6 +7,7 @@ from typing import Any
 from muster_agent.budget import Meter
 from muster_agent.errors import BadOutput
 from muster_agent.functions import Context
+from muster_agent.isolation.pool import Pool
 from muster_agent.loop import Bounds, work
 from muster_agent.models.port import Model, WorkBrief
 from muster_agent.team.schema import ADD_TASK, ModelRole, Team, card_of
@@ -21,12 +22,12 @@ from muster_protocol.messages import Output, Task
 class ModelRunner:
     """A role whose work is done by a model with tools."""
 
-    def __init__(self, role: ModelRole, team: Team, models: Callable[[str], Model]) -> None:
+    def __init__(self, role: ModelRole, team: Team, models: Callable[[str], Model], pool: Pool | None = None) -> None:
         self.name, self.spawns = role.name, role.spawns
         self._role, self._team = role, team
         self._models = models
         self._guidelines = team.supervisor.guidelines
-        self._tools: dict[str, Tool] = tools_for(role, team)
+        self._tools: dict[str, Tool] = tools_for(role, team, pool)
         model = models(role.model)
         self.notice = model.notice
         provider = "" if role.other_model else model.provider

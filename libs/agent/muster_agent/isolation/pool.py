@@ -30,6 +30,11 @@ class Pool:
         self._settling = set[asyncio.Task[None]]()
         self._is_closed = False
 
+    @property
+    def idle(self) -> int:
+        """How many processes wait for a call."""
+        return len(self._idle)
+
     async def call(self, kind: Kind, run: Run, told: Told, limit: float | None) -> Returned:
         """What a function returned. Its process is used again if nothing is wrong with it, else it is ended."""
         async with self._room:

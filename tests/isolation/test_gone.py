@@ -94,6 +94,7 @@ async def test_when_the_worker_is_killed_nothing_is_left(tmp_path: Path):
     await all_gone(started(tmp_path))
 
 
+@guards(KEEPER, "if not said:", replace="if said is None:", rule="isolation", seconds=30)
 async def test_closing_the_pool_ends_what_waits_for_calls(calls: Calls):
     own = await calls.use("pid")
 

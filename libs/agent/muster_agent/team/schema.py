@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic import Tag as Case
+from pydantic_core import PydanticCustomError
 
 from muster_agent.models.choose import check_model_name
 from muster_agent.models.port import MAX_TOKENS, MAX_TURNS, Price
@@ -52,7 +53,9 @@ def _tool_use(tool: object) -> object:
     if isinstance(tool, dict):
         said = cast("dict[str, object]", tool)
         return {**said, "use": _check_tool_name(name)} if isinstance(name := said.get("use"), str) else said
-    return {"use": _check_tool_name(tool)} if isinstance(tool, str) else tool
+    if isinstance(tool, str):
+        return {"use": _check_tool_name(tool)}
+    raise PydanticCustomError("tool_type", "Input should be a tool")
 
 
 def _network(text: object) -> Network:

@@ -12,6 +12,7 @@ from muster_agent.isolation.tool import UNHEARD
 from muster_testing.waiting import until
 
 MEMORY_MB = 128
+ROOMY_MB = 1024  # for two hundred small processes
 LONG = 30.0  # seconds that no call of these tests takes
 
 
@@ -22,11 +23,18 @@ class Calls:
         self.pool = Pool(slots, {**own_environment(), **(variables or {})})
 
     async def use(
-        self, function: str, *, seconds: float = LONG, role: str = "clerk", env: tuple[str, ...] = (), **arguments: Any
+        self,
+        function: str,
+        *,
+        seconds: float = LONG,
+        role: str = "clerk",
+        env: tuple[str, ...] = (),
+        memory_mb: int = MEMORY_MB,
+        **arguments: Any,
     ) -> Any:
         path = f"tests.isolation.strange:{function}"
         run = ToolRun(function=path, folder=Path(), seconds=seconds, arguments=json.dumps(arguments))
-        output = output_of(await self.pool.call(Kind(role, MEMORY_MB, env), run, UNHEARD, seconds))
+        output = output_of(await self.pool.call(Kind(role, memory_mb, env), run, UNHEARD, seconds))
         try:
             return json.loads(output)
         except ValueError:

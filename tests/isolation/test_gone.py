@@ -12,7 +12,7 @@ import pytest
 from muster_agent.isolation.errors import ProcessLost, TookTooLong
 from muster_testing.waiting import until
 from tests.guards import guards
-from tests.isolation.calls import Calls, all_gone, is_alive, parent_of
+from tests.isolation.calls import ROOMY_MB, Calls, all_gone, is_alive, parent_of
 from tests.isolation.strange import started
 
 KEEPER = "libs/agent/muster_agent/isolation/keeper.py"
@@ -27,7 +27,7 @@ asyncio.run(Calls().use("start_many", folder={folder!r}, number=9, seconds=600))
 @guards(KEEPER, "_ask_kernel(PR_SET_CHILD_SUBREAPER, 1)", rule="isolation", case="12", seconds=30)
 @pytest.mark.parametrize("number", [12, pytest.param(200, marks=pytest.mark.sweep)])
 async def test_all_children_are_gone_after_a_cancel(calls: Calls, tmp_path: Path, number: int):
-    using = asyncio.create_task(calls.use("start_many", folder=str(tmp_path), number=number))
+    using = asyncio.create_task(calls.use("start_many", folder=str(tmp_path), number=number, memory_mb=ROOMY_MB))
     await until((tmp_path / "ready").exists, "all have started")
     pids = started(tmp_path)
     assert all(map(is_alive, pids))

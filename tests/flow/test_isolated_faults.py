@@ -37,7 +37,7 @@ async def until_many(muster: Muster) -> list[int]:
 @guards(
     "libs/agent/muster_agent/isolation/pool.py",
     "self._settle(process, ending)",
-    rule="isolation",
+    rule="I10",
     seconds=60,
 )
 async def test_a_cancel_ends_a_function_and_all_that_it_started_within_a_second(muster: Muster) -> None:

@@ -24,7 +24,7 @@ asyncio.run(Calls().use("start_many", folder={folder!r}, number=9, seconds=600))
 """
 
 
-@guards(KEEPER, "_ask_kernel(PR_SET_CHILD_SUBREAPER, 1)", rule="isolation", case="12", seconds=30)
+@guards(KEEPER, "_ask_kernel(PR_SET_CHILD_SUBREAPER, 1)", rule="I10", case="12", seconds=30)
 @pytest.mark.parametrize("number", [12, pytest.param(200, marks=pytest.mark.sweep)])
 async def test_all_children_are_gone_after_a_cancel(calls: Calls, tmp_path: Path, number: int):
     using = asyncio.create_task(calls.use("start_many", folder=str(tmp_path), number=number, memory_mb=ROOMY_MB))
@@ -52,7 +52,7 @@ async def test_they_are_gone_when_the_time_is_up_and_the_error_says_how_many(cal
     "libs/agent/muster_agent/isolation/pool.py",
     "elif ending.has_started:",
     replace="elif ending.has_started and self._is_closed:",
-    rule="isolation",
+    rule="I10",
     seconds=30,
 )
 async def test_what_a_function_leaves_when_it_returns_is_ended(calls: Calls, tmp_path: Path):
@@ -94,7 +94,7 @@ async def test_when_the_worker_is_killed_nothing_is_left(tmp_path: Path):
     await all_gone(started(tmp_path))
 
 
-@guards(KEEPER, "if not said:", replace="if said is None:", rule="isolation", seconds=30)
+@guards(KEEPER, "if not said:", replace="if said is None:", rule="I10", seconds=30)
 async def test_closing_the_pool_ends_what_waits_for_calls(calls: Calls):
     own = await calls.use("pid")
 

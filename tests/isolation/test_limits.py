@@ -50,7 +50,7 @@ async def test_a_function_that_misbehaves_is_named_and_the_next_is_served(
     "libs/agent/muster_agent/isolation/pool.py",
     "async with asyncio.timeout(limit):",
     replace="async with asyncio.timeout(None):",
-    rule="isolation",
+    rule="I10",
     case="spin",
     seconds=30,
 )

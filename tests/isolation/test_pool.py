@@ -41,7 +41,7 @@ async def test_there_are_no_more_processes_than_slots():
     "libs/agent/muster_agent/isolation/environment.py",
     "if name in wanted",
     replace="if name",
-    rule="isolation",
+    rule="I10",
     seconds=30,
 )
 async def test_a_process_knows_no_variable_that_is_not_named():

@@ -23,6 +23,7 @@ from muster_agent.team.schema import (
     SupervisorSpec,
     Team,
 )
+from muster_agent.team.tool_spec import ToolUse
 from muster_bus.broker.topology import Provisioning, streams
 from muster_cli.arguments.parser import COMMANDS, EPILOG, parser
 from muster_coordinator.api.app import INDEX
@@ -201,7 +202,7 @@ def test_every_key_of_a_team_file_is_documented_with_its_default_and_no_other():
     }
     within = {"folder", *(prefix.partition(".")[0] for prefix in parts)}  # what has keys of its own
     known = defaults(Team, leave_out=within)
-    for prefix, models in (parts | {"roles.retry.": [RetrySpec]}).items():
+    for prefix, models in (parts | {"roles.retry.": [RetrySpec], "roles.tools.": [ToolUse]}).items():
         found = [pair for model in models for pair in defaults(model, leave_out=within).items()]
         known |= {f"{prefix}{name}": default for name, default in found}
     assert {key: default or word for key, default, word in documented} == known

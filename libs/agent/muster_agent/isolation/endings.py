@@ -49,9 +49,11 @@ def error_of(ending: Ending, memory_mb: int, seconds: float) -> Retryable:
 
 def with_others(count: int) -> str:
     """The processes that were ended beside it, in words."""
-    if count == 0:
-        return ""
-    return f" with {'a process' if count == 1 else f'{count} processes'} that it had started"
+    return f" with {processes(count)} that it had started" if count else ""
+
+
+def processes(count: int) -> str:
+    return "a process" if count == 1 else f"{count} processes"
 
 
 def _name(number: int) -> str:

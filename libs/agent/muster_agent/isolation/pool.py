@@ -6,7 +6,7 @@ import logging
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from muster_agent.isolation.endings import with_others
+from muster_agent.isolation.endings import processes, with_others
 from muster_agent.isolation.errors import TookTooLong, error_of
 from muster_agent.isolation.messages import Raised, Returned, Run
 from muster_agent.isolation.process import Kind, Process, Told, started
@@ -94,7 +94,7 @@ class Pool:
     async def _keep_if_alone(self, process: Process) -> None:
         left = await process.left()
         if left:
-            log.warning("… role    %s  a function left %d processes running: they are ended", process.kind.role, left)
+            log.warning("… role    %s  a function left %s running, to be ended", process.kind.role, processes(left))
         if left or self._is_closed or len(self._idle) + self._busy >= self._most:
             await process.ended()
         else:

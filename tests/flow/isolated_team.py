@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.harness import Muster, running
+from tests.isolation.calls import end_all
 
 ROLES = """\
   - name: apart
@@ -34,7 +35,10 @@ async def apart(folder: Path, env: Mapping[str, str] = SECRETS) -> AsyncGenerato
     async with running(folder, roles=ROLES) as muster:
         await muster.start("supervisor", "s1")
         await muster.start("worker", "w1", grace_seconds=5, env=env)
-        yield muster
+        try:
+            yield muster
+        finally:
+            end_all(folder)
 
 
 def does(what: str, task_id: str = "a", tag: str = "apart", **orders: Any) -> dict[str, Any]:

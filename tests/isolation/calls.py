@@ -1,6 +1,8 @@
 """Calls of the strange functions, and what the system says of processes."""
 
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from muster_agent.isolation.pool import Pool, output_of
 from muster_agent.isolation.process import Kind
 from muster_agent.isolation.tool import UNHEARD
 from muster_testing.waiting import until
+from tests.isolation.strange import started
 
 MEMORY_MB = 128
 ROOMY_MB = 1024  # for two hundred small processes
@@ -50,6 +53,12 @@ def is_alive(pid: int) -> bool:
 
 def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def end_all(folder: Path) -> None:
+    """End what a failed test would leave behind."""
+    for pid in filter(is_alive, started(folder)):
+        os.kill(pid, signal.SIGKILL)
 
 
 async def all_gone(pids: list[int], within: float = 10.0) -> None:

@@ -1,10 +1,13 @@
 """The processes that a worker keeps warm: for whom, how many, and what they know."""
 
 import asyncio
+import os
+import resource
 
 import pytest
 
 from muster_agent.isolation import pool as pools
+from muster_agent.isolation.errors import UsedTooMuch
 from tests.guards import guards
 from tests.isolation.calls import Calls, all_gone
 
@@ -67,3 +70,21 @@ async def test_a_process_that_nobody_needs_gives_its_memory_back(calls: Calls, m
     monkeypatch.setattr(pools, "IDLE_SECONDS", 0.05)
 
     await all_gone([await calls.use("pid")])
+
+
+async def test_where_no_process_can_be_started_the_call_fails_and_a_later_one_is_served():
+    """All descriptors of this process are taken for a while, as on a machine that is full."""
+    calls = Calls(slots=1)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + 1, hard))
+        with pytest.raises(UsedTooMuch, match=r"there is no room for its process: .*Too many open files"):
+            await calls.use("echo", text="a")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+        assert await calls.use("echo", text="a") == "a"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        await calls.pool.close()

@@ -108,15 +108,18 @@ def _limit(memory_mb: int) -> None:
 def _watch(control: socket.socket, wake: int, child: int, memory_mb: int) -> dict[str, Any]:
     """Until it is told to end, or has to end it; says why."""
     is_looking, pause = False, LOOK_SECONDS
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    poll.register(wake, select.POLLIN)
     while True:
-        ready = select.select([control, wake], [], [], pause if is_looking else None)[0]
+        ready = dict(poll.poll(pause * 1000 if is_looking else None))
         if wake in ready:
             signals = os.read(wake, 4096)
             if (status := _reap(child)) is not None:
                 return {"status": status}
             if signal.SIGTERM in signals:
                 return {}
-        if control in ready:
+        if control.fileno() in ready:
             said = _heard(control)
             if not said:
                 return {}

@@ -38,8 +38,8 @@ class Pool:
     async def call(self, kind: Kind, run: Run, told: Told, limit: float | None) -> Returned:
         """What a function returned. Its process is used again if nothing is wrong with it, else it is ended."""
         async with self._room:
-            self._busy += 1
             process = self._taken(kind)
+            self._busy += 1
             ending = None
             try:
                 if process.count == 0:
@@ -77,7 +77,7 @@ class Pool:
             elif process.kind == kind:
                 self._idle.pop(process).cancel()
                 return process
-        if len(self._idle) + self._busy > self._most:
+        if len(self._idle) + self._busy >= self._most:
             self._end(next(iter(self._idle)))
         return started(kind, self._environment)
 

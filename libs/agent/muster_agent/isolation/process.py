@@ -70,31 +70,19 @@ class Process:
         self._ending = Ending()
         self._heard = b""
         self._left: asyncio.Future[int] | None = None
-        with ExitStack() as theirs:
-            self._control, control = socket.socketpair()
-            self._calls, calls = socket.socketpair()
-            theirs.enter_context(control)
-            theirs.enter_context(calls)
-            pipes = [os.pipe() for _ in range(2)]
-            for _, end in pipes:
+        self._prints: list[Prints] = []
+        with ExitStack() as theirs, ExitStack() as ours:
+            self._control, control = _pair(ours, theirs)
+            self._calls, calls = _pair(ours, theirs)
+            ends: list[int] = []
+            for name in ("stdout", "stderr"):
+                start, end = os.pipe()
+                ends.append(end)
                 theirs.callback(os.close, end)
-            self._prints = [Prints(start, name) for (start, _), name in zip(pipes, ("stdout", "stderr"), strict=True)]
-            words = {
-                "worker": os.getpid(),
-                "control": control.fileno(),
-                "calls": calls.fileno(),
-                "memory_mb": kind.memory_mb,
-                "path": sys.path,
-            }
-            self._keeper = subprocess.Popen(
-                [sys.executable, "-I", "-S", keeper.__file__, json.dumps(words)],
-                stdin=subprocess.DEVNULL,
-                stdout=pipes[0][1],
-                stderr=pipes[1][1],
-                pass_fds=(control.fileno(), calls.fileno()),
-                env=environment_for(kind.env, environment),
-                start_new_session=True,  # Ctrl-C is for the worker
-            )
+                self._prints.append(Prints(start, name))
+                ours.callback(self._prints[-1].close)
+            self._keeper = _keeper(kind, environment, (control, calls), ends)
+            ours.pop_all()  # from now on they end with the keeper
         self._control.setblocking(False)
         self._loop.add_reader(self._control, self._on_control)
 
@@ -214,6 +202,28 @@ class Process:
             self._left.set_result(1)
         if not self.gone.done():
             self.gone.set_result(None)
+
+
+def _pair(ours: ExitStack, theirs: ExitStack) -> tuple[socket.socket, socket.socket]:
+    own, other = socket.socketpair()
+    return ours.enter_context(own), theirs.enter_context(other)
+
+
+def _keeper(
+    kind: Kind, environment: Mapping[str, str], sockets: tuple[socket.socket, socket.socket], prints: Sequence[int]
+) -> "subprocess.Popen[bytes]":
+    """A keeper that has just been started, and knows its worker by its id."""
+    control, calls = (each.fileno() for each in sockets)
+    said = {"worker": os.getpid(), "control": control, "calls": calls, "memory_mb": kind.memory_mb, "path": sys.path}
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", keeper.__file__, json.dumps(said)],
+        stdin=subprocess.DEVNULL,
+        stdout=prints[0],
+        stderr=prints[1],
+        pass_fds=(control, calls),
+        env=environment_for(kind.env, environment),
+        start_new_session=True,  # Ctrl-C is for the worker
+    )
 
 
 class _Look:

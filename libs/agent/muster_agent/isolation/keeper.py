@@ -107,12 +107,12 @@ def _limit(memory_mb: int) -> None:
 
 def _watch(control: socket.socket, wake: int, child: int, memory_mb: int) -> dict[str, Any]:
     """Until it is told to end, or has to end it; says why."""
-    is_looking, pause = False, LOOK_SECONDS
+    is_looking, look_at = False, 0.0
     poll = select.poll()
     poll.register(control, select.POLLIN)
     poll.register(wake, select.POLLIN)
     while True:
-        ready = dict(poll.poll(pause * 1000 if is_looking else None))
+        ready = dict(poll.poll(LOOK_SECONDS * 1000 if is_looking else None))
         if wake in ready:
             signals = os.read(wake, 4096)
             if (status := _reap(child)) is not None:
@@ -127,11 +127,10 @@ def _watch(control: socket.socket, wake: int, child: int, memory_mb: int) -> dic
                 left = json.dumps({"left": len(descendants().keys() - {child})})
                 control.sendall(left.encode() + b"\n")
             is_looking = {b"+": True, b"-": False}.get(said.replace(b"?", b"")[-1:], is_looking)
-        if is_looking and not ready:
-            began = time.monotonic()
+        if is_looking and (began := time.monotonic()) >= look_at:  # also while its processes keep the keeper busy
             if (used := megabytes(memory_mb)) > memory_mb:
                 return {"used_mb": used}
-            pause = max(LOOK_SECONDS, LOOK_SHARE * (time.monotonic() - began))
+            look_at = began + max(LOOK_SECONDS, LOOK_SHARE * (time.monotonic() - began))
 
 
 def _heard(control: socket.socket) -> bytes:

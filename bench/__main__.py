@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import growth, leases, report, rest, speed, takeover
+from bench import growth, isolated, leases, report, rest, speed, takeover
 from bench.floor import Floor
 from bench.muster import Muster
 from bench.row import Row
@@ -16,7 +16,7 @@ from bench.sink import Sink
 from muster_bus.broker.embedded import Server
 from muster_testing.broker import running_broker
 
-GROUPS = ("help", "demo", "memory", "fanout", "traced", "latency", "size", "open", "leases", "takeover")
+GROUPS = ("help", "demo", "memory", "fanout", "traced", "latency", "size", "open", "leases", "takeover", "isolated")
 SAMPLED = 0.01  # one trace of a hundred, in every row but that in which all are exported
 WARM_UP_TASKS = 500
 QUICK = 0.2
@@ -58,7 +58,9 @@ async def _measure(only: tuple[str, ...], share: float) -> list[Row]:
         rows += await rest.demo()
     if "leases" in only:
         rows += _print_rows(await leases.survived())
-    if set(only) <= {"help", "demo", "leases"}:
+    if "isolated" in only:
+        rows += _print_rows(await isolated.calls(share))
+    if set(only) <= {"help", "demo", "leases", "isolated"}:
         return rows
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as name, Sink() as sink:
         async with running_broker(Path(name) / "nats") as server, await Floor.start(server.url) as floor:

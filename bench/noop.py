@@ -10,6 +10,11 @@ async def noop(_task: Task, _ctx: Context) -> str:
     return "ok"
 
 
+def nothing() -> str:
+    """A plain function, for a process of its own."""
+    return "ok"
+
+
 async def wait(_task: Task, _ctx: Context) -> None:
     """Until the request is cancelled."""
     await asyncio.Event().wait()

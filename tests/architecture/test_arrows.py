@@ -103,6 +103,7 @@ READS_THE_ENVIRONMENT = {
     *(f"{service}.__main__" for service in SERVICES),
     "muster_cli.main",
     "muster_client.client",  # a program that names no broker
+    "muster_agent.isolation.environment",  # a child process gets a part of it
     "muster_cli.local.processes",
     "muster_cli.local.worker_process",  # a child process inherits the environment
     "muster_testing.services",  # as above

@@ -18,14 +18,14 @@ STEPS = [
 ]
 
 
-def role(kind: str) -> dict[str, str]:
-    return {"effects": f"{{{'buy' if kind == 'keyed' else 'send'}: {kind}}}", "max_turns": "10"}
+SEND = '{use: "tests.buying_role:send", effect: true, env: [MUSTER_TEST_FOLDER]}'
+BUY = '{use: "tests.buying_role:buy", effect: keyed, env: [MUSTER_TEST_FOLDER]}'
 
 
 @guards(EFFECTS, "        await self._turns.settle(effect, outcome)\n", rule="I9", seconds=40)
 async def test_an_effect_whose_outcome_is_stored_is_not_had_again(tmp_path: Path):
     script = conversation(2, "send", article="a book")
-    async with paying(tmp_path, script, tools='"tests.buying_role:send"', role=role("true")) as team:
+    async with paying(tmp_path, script, tools=SEND) as team:
         request = await team.submit()
         await team.dies("w1", "before:outputs=1")
         await team.start("w2")
@@ -39,7 +39,7 @@ async def test_an_effect_whose_outcome_is_stored_is_not_had_again(tmp_path: Path
 @guards(EFFECTS, "            raise UnknownOutcome(", rule="I9", seconds=40)
 async def test_an_effect_without_a_key_of_which_nobody_knows_is_not_had_again_and_fails_the_task(tmp_path: Path):
     script = conversation(2, "send", article="a book")
-    async with paying(tmp_path, script, tools='"tests.buying_role:send"', role=role("true")) as team:
+    async with paying(tmp_path, script, tools=SEND) as team:
         request = await team.submit()
         await team.dies("w1", "before:effect=2")
         await team.start("w2")
@@ -62,7 +62,7 @@ async def test_a_keyed_effect_reaches_its_receiver_under_one_key_at_whatever_ste
     script = conversation(2, "buy", article="a book")
     script = [*script, script[-1]] if step == "before:turn=2" else script
     script = [script[0], *script] if step == "before:turn=1" else script
-    async with paying(tmp_path, script, tools='"tests.buying_role:buy"', role=role("keyed")) as team:
+    async with paying(tmp_path, script, tools=BUY) as team:
         request = await team.submit()
         await team.dies("w1", step)
         await team.start("w2")
@@ -77,8 +77,8 @@ async def test_a_keyed_effect_reaches_its_receiver_under_one_key_at_whatever_ste
 async def test_an_effect_outlives_a_new_attempt_that_begins_anew(tmp_path: Path):
     script = conversation(2, "buy", article="a book")
     bad = message(text("cut o"), stop="max_tokens")
-    more = {**role("keyed"), "retry": "{refine: false, backoff_seconds: 0.1}"}
-    async with paying(tmp_path, [script[0], bad, *script], tools='"tests.buying_role:buy"', role=more) as team:
+    more = {"max_turns": "10", "retry": "{refine: false, backoff_seconds: 0.1}"}
+    async with paying(tmp_path, [script[0], bad, *script], tools=BUY, role=more) as team:
         await team.start("w1")
         answer = await team.muster.answer(await team.submit())
 

@@ -52,7 +52,7 @@ async def test_a_worker_finishes_what_ends_within_its_grace(muster: Muster) -> N
     replace="await asyncio.to_thread(partial(function, *arguments, **named))",
 )
 async def test_a_plain_tool_that_hangs_does_not_keep_a_worker_from_leaving(muster: Muster) -> None:
-    role = '{name: scripted, model: offline, tools: ["tests.misbehaving_role:hang"]}'
+    role = '{name: scripted, model: offline, tools: [{use: "tests.misbehaving_role:hang", isolated: false}]}'
     (muster.folder / "team.yaml").write_text(f"team: default\nroles:\n  - {role}\n")
     await muster.start("worker", "w1", grace_seconds=5)
     await put_task(muster, task_of("t"))

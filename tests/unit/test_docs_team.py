@@ -20,6 +20,7 @@ from muster_agent.team.schema import (
     SupervisorSpec,
     Team,
 )
+from muster_agent.team.tool_spec import ToolUse
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
 
@@ -46,7 +47,8 @@ def test_every_key_of_a_team_file_is_documented_with_its_default_and_no_other():
     }  # what has keys of its own
     known = defaults(Team, leave_out=within)
     for prefix, models in (
-        parts | {"roles.retry.": [RetrySpec], "providers.<name>.capabilities.": [Capabilities]}
+        parts
+        | {"roles.retry.": [RetrySpec], "providers.<name>.capabilities.": [Capabilities], "roles.tools.": [ToolUse]}
     ).items():
         found = [pair for model in models for pair in defaults(model, leave_out=within).items()]
         known |= {f"{prefix}{name}": default for name, default in found}

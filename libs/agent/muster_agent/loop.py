@@ -3,15 +3,14 @@
 import asyncio
 import json
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
-from pathlib import PurePath
 
 from muster_agent.budget import Meter, most_of, within_budget
 from muster_agent.compaction import compacted
 from muster_agent.errors import CannotDo, Unfinished
+from muster_agent.isolation.errors import RaisedInside
 from muster_agent.models.port import (
     CONTEXT_TOKENS,
     MAX_TOKENS,
@@ -29,12 +28,12 @@ from muster_agent.models.port import (
 )
 from muster_agent.models.retry import ask_with_retry
 from muster_agent.spans import execute_tool, used
+from muster_agent.stacks import place_of
 from muster_agent.tools.effects import Effects
 from muster_agent.tools.tool import Tool, error_text
 from muster_agent.turns import UNSTORED, Moved, Overtaken, Turns, UnknownOutcome
 from muster_bus.redact import KNOWN
 from muster_protocol.errors import cause_of, error_class_of
-from muster_protocol.status import is_own_code
 
 MAX_CONTENT = 2000  # characters of a call's arguments, and of its output, that the result records
 MAX_WITH_CONTENT = 100  # calls that are recorded with both; of further ones only what happened
@@ -161,7 +160,7 @@ async def _use(call: ToolCall, bench: _Bench, effects: Effects) -> ToolOutput:
         except Exception as raised:  # noqa: BLE001 - a tool may raise anything, and the model gets the error
             cause = cause_of(raised)
             error_class, error = error_class_of(cause), KNOWN(error_text(cause))
-            text, place = error, _place_of(cause)
+            text, place = error, cause.place if isinstance(cause, RaisedInside) else place_of(cause)
         used(span, text, error_class)
     seconds = time.monotonic() - started
     # The place is for people; the model has no use for it.
@@ -180,13 +179,6 @@ async def _called(call: ToolCall, tools: Mapping[str, Tool], effects: Effects) -
         return await tool.call(call.arguments), None
     outcome = await effects.call(tool, call)
     return outcome.text, outcome.text if outcome.is_error else None
-
-
-def _place_of(raised: BaseException) -> str:
-    """The last line of the team's own code below which a tool failed, as ` (tools.py:12)`."""
-    frames = traceback.extract_tb(raised.__traceback__)
-    own = [frame for frame in frames if is_own_code(frame.filename)]
-    return f" ({PurePath(own[-1].filename).name}:{own[-1].lineno})" if own else ""
 
 
 def _record(

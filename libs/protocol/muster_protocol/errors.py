@@ -8,13 +8,13 @@ MusterError
     └── Misconfigured  an installation differs from what is needed
 """
 
-from typing import ClassVar, cast
+from typing import cast
 
 
 class MusterError(Exception):
     """Anything that went wrong and has a name. `error_class` is how results, retries and traces call it."""
 
-    error_class: ClassVar[str] = "logic"
+    error_class: str = "logic"
 
 
 class Retryable(MusterError):

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from muster_agent.budget import Limit, Meter
 from muster_agent.functions import Context
+from muster_agent.isolation.environment import own_environment
+from muster_agent.isolation.pool import Pool
 from muster_agent.models.choose import choose_model
 from muster_agent.models.port import Model
 from muster_agent.spawning import Spawning
@@ -17,19 +19,26 @@ from muster_protocol.plan import TaskSpec
 from muster_protocol.workers.role_card import RoleCard
 from muster_worker.outcome import Outcome, failed, failure, failure_of, not_json, unfit
 from muster_worker.runners.function import FunctionRunner
+from muster_worker.runners.isolated import IsolatedRunner
 from muster_worker.runners.limiting import TaskLimits
 from muster_worker.runners.model import ModelRunner
 
-Runner = FunctionRunner | ModelRunner
+Runner = FunctionRunner | IsolatedRunner | ModelRunner
 
 
 class Executor:
     """The roles of one worker, ready to run."""
 
     def __init__(
-        self, team: Team, env: Mapping[str, str], roles: Iterable[str] | None = None, name: str | None = None
+        self,
+        team: Team,
+        env: Mapping[str, str],
+        roles: Iterable[str] | None = None,
+        name: str | None = None,
+        slots: int | None = None,
     ) -> None:
         chosen = team.roles if roles is None else tuple(team.role(name) for name in roles)
+        self._pool = Pool(slots or sum(role.slots for role in chosen), own_environment())
         self._team = team
         self._env = env
         self._models: dict[tuple[str, float], Model] = {}
@@ -121,17 +130,23 @@ class Executor:
         return Outcome(ResultStatus.FAILED, runner.name, None, error, meter.usage, calls, (), meter.spent, meter.model)
 
     async def _run(self, runner: Runner, task: Task, ctx: Context, meter: Meter) -> Output:
-        if isinstance(runner, FunctionRunner) or self.limits is None:
+        if not isinstance(runner, ModelRunner) or self.limits is None:
             return await runner.run(task, ctx, meter)
         limited = self.limits.limited
         return await runner.run(task, ctx, meter, lambda model: limited(model, task, meter))
 
+    async def close(self) -> None:
+        """End the processes of its functions."""
+        await self._pool.close()
+
     def _runner(self, role: Role) -> Runner:
         match role:
+            case FunctionRole(isolated=True):
+                return IsolatedRunner(role, self._team, self._pool)
             case FunctionRole():
                 return FunctionRunner(role, self._team)
             case ModelRole():
-                return ModelRunner(role, self._team, lambda name: self._model(name, role.offline_seconds))
+                return ModelRunner(role, self._team, lambda name: self._model(name, role.offline_seconds), self._pool)
 
     def _model(self, name: str, offline_seconds: float) -> Model:
         """One client per model and process."""

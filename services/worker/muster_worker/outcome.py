@@ -1,7 +1,6 @@
 """The outcome of an attempt as a value: done with an output, or failed with a reason that names its class."""
 
 import json
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,15 +9,15 @@ from pydantic_core import from_json
 
 from muster_agent.budget import Meter
 from muster_agent.errors import LimitReached
+from muster_agent.isolation.errors import RaisedInside
 from muster_agent.models.port import NOTHING
 from muster_agent.output_schema import output_mistakes
+from muster_agent.stacks import own_frames, stack_of
 from muster_bus.redact import KNOWN
 from muster_protocol.errors import MusterError, Terminal, cause_of, error_class_of
 from muster_protocol.messages import Failure, Output, ResultStatus, Usage
 from muster_protocol.plan import TaskSpec
-from muster_protocol.status import is_own_code
 
-STACK_FRAMES = 4  # the innermost ones, which are the role's; the others are ours
 MAX_STACK = 2000
 MAX_MESSAGE = 2000  # the answer repeats it once or twice for each of up to ten thousand tasks
 MAX_PLAIN = 2**63
@@ -64,11 +63,14 @@ def failure_of(raised: BaseException) -> Failure:
     is_final = isinstance(raised, Terminal)
     if isinstance(raised, LimitReached):
         return failure(error_class, str(raised)).model_copy(update={"limited_until": round(raised.until, 3)})
+    if isinstance(raised, RaisedInside):
+        stack = None if raised.stack is None else _shown(raised.stack)
+        return failure(error_class, str(raised), stack=stack, is_final=raised.is_final)
     if isinstance(raised, MusterError) and str(raised):
-        stack = _stack(raised) if _own_frames(raised) else None
+        stack = _shown(stack_of(raised)) if own_frames(raised) else None
         return failure(error_class, str(raised), stack=stack, is_final=is_final)
     text = f"{type(raised).__name__}: {raised}" if str(raised) else type(raised).__name__
-    return failure(error_class, text, stack=_stack(raised), is_final=is_final)
+    return failure(error_class, text, stack=_shown(stack_of(raised)), is_final=is_final)
 
 
 def not_json(output: Output) -> Failure | None:
@@ -103,14 +105,5 @@ def _encodable(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()  # the name of a file may not be Unicode
 
 
-def _stack(raised: BaseException) -> str:
-    """The innermost frames, and before them the last of the role's own: a library may be many frames deep."""
-    frames = traceback.extract_tb(raised.__traceback__)
-    inner = frames[-STACK_FRAMES:]
-    own = [frame for frame in _own_frames(raised)[-1:] if frame not in inner]
-    return _encodable(KNOWN("".join(traceback.format_list([*own, *inner])))[-MAX_STACK:])
-
-
-def _own_frames(raised: BaseException) -> list[traceback.FrameSummary]:
-    """The frames of code that is neither a library's nor ours."""
-    return [frame for frame in traceback.extract_tb(raised.__traceback__) if is_own_code(frame.filename)]
+def _shown(stack: str) -> str:
+    return _encodable(KNOWN(stack)[-MAX_STACK:])

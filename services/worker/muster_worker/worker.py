@@ -101,6 +101,7 @@ class Worker:
             self._announcing.cancel()
         self._watchdog.stop()
         await self._gates.close()
+        await self._executor.close()
         await self._registry.stop()
         await self._events.finish(EVENTS_SECONDS)
         await self.bus.flush()

@@ -167,11 +167,11 @@ def test_no_model_sees_the_key_and_a_keyed_function_takes_one():
         tool_of(order, effect="keyed")
 
 
-def test_effects_name_functions_that_the_role_has():
-    assert ModelRole(name="r", tools=("shop:order",), effects={"order": "keyed"}).effects == {"order": "keyed"}
-    for effects in ({"orders": "keyed"}, {"calculate": True}):
-        with pytest.raises(ValidationError, match="is no function that the role has as a tool"):
-            ModelRole.model_validate({"name": "r", "tools": ["shop:order", "calculate"], "effects": effects})
+def test_functions_have_effects_and_built_in_tools_have_none():
+    role = ModelRole.model_validate({"name": "r", "tools": [{"use": "shop:order", "effect": "keyed"}, "shop:look"]})
+    assert [tool.effect for tool in role.tools] == ["keyed", False]
+    with pytest.raises(ValidationError, match="calculate is built in and runs in the worker; leave out 'effect'"):
+        ModelRole.model_validate({"name": "r", "tools": [{"use": "calculate", "effect": True}]})
 
 
 def scripted(*replies: Reply) -> Scripted:

@@ -10,6 +10,7 @@ from muster_agent.team.mistakes import TeamMistakes
 from muster_agent.team.role_code import role_code
 from muster_protocol.errors import Invalid
 from tests.guards import guards
+from tests.unit.agent.bad_processes import CASES as MORE
 from tests.unit.agent.bad_teams import CASES, GOOD
 
 CODE = """
@@ -67,7 +68,9 @@ def module_in(folder: Path) -> str:
     return f"roles_{folder.name.replace('-', '_')}"
 
 
-@pytest.mark.parametrize(("text", "said"), [pytest.param(text, said, id=label) for label, text, said in CASES])
+@pytest.mark.parametrize(
+    ("text", "said"), [pytest.param(text, said, id=label) for label, text, said in (*CASES, *MORE)]
+)
 @guards(
     "libs/agent/muster_agent/team/strict.py", ", allow_inf_nan=False", rule="I10", replace="", case="endless deadline"
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from muster_agent.functions import load_function, load_handler
-from muster_agent.team.mistakes import Mistake, Place, roles_in, texts_in
+from muster_agent.team.mistakes import Mistake, Place, roles_in, tools_in
 from muster_agent.team.rules import Rule, is_folder
 from muster_agent.team.schema import ADD_TASK, is_import_path
 from muster_agent.tools.tables import read_tables
@@ -21,7 +21,7 @@ def role_code(only: Collection[str] | None = None) -> Rule:
         for number, role in chosen:
             yield from _handler(("roles", number, "run"), role.get("run"), folder)
             yield from _tools(("roles", number, "tools"), role, folder)
-        if any("query_database" in dict(texts_in(role.get("tools"))).values() for _, role in chosen):
+        if any("query_database" in dict(tools_in(role.get("tools"))).values() for _, role in chosen):
             yield from _tables(raw.get("tables"), folder)
 
     return rule
@@ -37,7 +37,7 @@ def _handler(place: Place, path: object, folder: Path) -> Iterator[Mistake]:
 
 def _tools(place: Place, role: Mapping[Any, Any], folder: Path) -> Iterator[Mistake]:
     first: dict[str, int] = {}
-    for number, tool in texts_in(role.get("tools")):
+    for number, tool in tools_in(role.get("tools")):
         name = tool
         if is_import_path(tool):
             try:

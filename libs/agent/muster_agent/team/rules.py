@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from muster_agent.team.mistakes import Mistake, roles_in, texts_in
+from muster_agent.team.mistakes import Mistake, roles_in, texts_in, tools_in
 from muster_agent.team.model_rules import models_can_use_tools, providers_are_known
 
 Rule = Callable[
@@ -27,7 +27,7 @@ def different_names(raw: Mapping[Any, Any], _folder: Path) -> Iterator[Mistake]:
 
 def tools_have_their_folder(raw: Mapping[Any, Any], _folder: Path) -> Iterator[Mistake]:
     for number, role in roles_in(raw):
-        for place, tool in texts_in(role.get("tools")):
+        for place, tool in tools_in(role.get("tools")):
             key = NEEDS.get(tool)
             if key and raw.get(key) is None:
                 yield Mistake(("roles", number, "tools", place), f"{tool} needs the key {key!r} with a folder; add it")

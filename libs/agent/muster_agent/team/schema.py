@@ -15,15 +15,15 @@ from pydantic import (
     model_validator,
 )
 from pydantic import Tag as Case
+from pydantic_core import PydanticCustomError
 
 from muster_agent.models.choose import check_model_name
 from muster_agent.models.port import CONTEXT_TOKENS, MAX_TOKENS, MAX_TURNS, Effort, Price
 from muster_agent.team.chaining import turns_for_steps
-from muster_agent.team.effects import check_effects
 from muster_agent.team.providers import Providers, ProviderSpec
 from muster_agent.team.rate_limits import RateLimits
 from muster_agent.team.strict import Strict
-from muster_agent.tools.tool import Effect
+from muster_agent.team.tool_spec import MEMORY_MB, TIME_SECONDS, MemoryMb, ToolUse, VariableName, refuse_limits
 from muster_protocol.calling.addresses import Network, host_pattern
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
@@ -53,6 +53,16 @@ def _check_tool_name(tool: str) -> str:
     return tool
 
 
+def _tool_use(tool: object) -> object:
+    """A tool that is named alone, as the mapping that it stands for."""
+    if isinstance(tool, dict):
+        said = cast("dict[str, object]", tool)
+        return {**said, "use": _check_tool_name(name)} if isinstance(name := said.get("use"), str) else said
+    if isinstance(tool, str):
+        return {"use": _check_tool_name(tool)}
+    raise PydanticCustomError("tool_type", "Input should be a tool")
+
+
 def _network(text: object) -> Network:
     try:
         return ipaddress.ip_network(str(text))
@@ -63,7 +73,7 @@ def _network(text: object) -> Network:
 HostPattern = Annotated[str, AfterValidator(host_pattern)]
 NetworkText = Annotated[Network, BeforeValidator(_network)]
 ModelName = Annotated[str, AfterValidator(check_model_name)]
-ToolName = Annotated[str, AfterValidator(_check_tool_name)]
+ToolEntry = Annotated[ToolUse, BeforeValidator(_tool_use)]
 
 
 class RetrySpec(Retry, Strict):
@@ -150,8 +160,7 @@ class ModelRole(RoleSpec):
     model: ModelName = "auto"  # a list in the file: the others follow as `fallbacks`
     fallbacks: tuple[ModelName, ...] = ()
     other_model: ModelName | None = None  # gets one try at what the first refuses
-    tools: tuple[ToolName, ...] = ()
-    effects: dict[str, Effect] = Field(default_factory=dict[str, Effect])  # of its tools that have one
+    tools: tuple[ToolEntry, ...] = ()
     offline_seconds: float = Field(default=0.0, ge=0)
     max_tokens: int = Field(default=MAX_TOKENS, ge=1)
     max_turns: int = Field(default=MAX_TURNS, ge=1, le=1000)
@@ -172,17 +181,15 @@ class ModelRole(RoleSpec):
         first, *others = cast("list[object]", models) or [""]
         return {**cast("dict[str, Any]", raw), "model": first, "fallbacks": others}
 
-    @model_validator(mode="after")
-    def _check_effects(self) -> Self:
-        check_effects(self.effects, self.tools)
-        return self
-
 
 class FunctionRole(RoleSpec):
     """A role that is a plain function `handler(task, ctx)`."""
 
     run: str = Field(pattern=_IMPORT_PATH)
     inputs: dict[str, str] = Field(default_factory=dict[str, str])
+    isolated: bool = False  # in a process of its own
+    memory_mb: MemoryMb = MEMORY_MB
+    env: tuple[VariableName, ...] = ()  # of the worker's variables those that its process gets
 
     @field_validator("retry")
     @classmethod
@@ -190,6 +197,13 @@ class FunctionRole(RoleSpec):
         if retry.refine:
             raise ValueError("refine: true is for roles that use a model; a function is called again as it was")
         return retry
+
+    @model_validator(mode="after")
+    def _limit_its_process(self) -> Self:
+        refuse_limits(self.model_fields_set, is_isolated=self.isolated, keys=("memory_mb", "env"))
+        if self.isolated and self.timeout_seconds is None:
+            object.__setattr__(self, "timeout_seconds", TIME_SECONDS)  # frozen, and still being built
+        return self
 
 
 def _case(raw: object) -> Literal["function", "model"]:
@@ -263,4 +277,4 @@ def card_of(role: Role) -> RoleCard:
         case FunctionRole():
             return card.model_copy(update={"is_function": True, "inputs": role.inputs})
         case ModelRole():
-            return card.model_copy(update={"tools": tuple(tool.rpartition(":")[2] for tool in role.tools)})
+            return card.model_copy(update={"tools": tuple(tool.use.rpartition(":")[2] for tool in role.tools)})

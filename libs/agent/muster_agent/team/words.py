@@ -18,12 +18,14 @@ _EXAMPLES = {
     "team": "team: research",
     "roles": "roles: [{name: writer}]",
     "name": "name: writer",
+    "use": "use: shop:stock_of",
     "input": "input: 2",
     "output": "output: 10",
 }
 _MORE = (  # what only a file has, or calls in another way than a message does
     ("string_", "text"),
     ("path_", "the name of a folder"),
+    ("tool_", "the name of a tool, or a mapping with `use`"),
     ("model_", "a mapping with keys"),
     ("dict_", "a mapping with keys"),
 )
@@ -71,7 +73,7 @@ def _reason(error: ErrorDetails) -> str:
     if kind == "value_error":
         return str(context["error"])
     if kind == "string_pattern_mismatch":
-        return _not_a_name(key, value)
+        return _not_a_name(loc, value)
     if kind == "too_short":
         return "needs at least one"
     needed = next((words for start, words in _MORE if kind.startswith(start)), "") or needed_for(kind, context)
@@ -88,7 +90,10 @@ def _way_out(kind: str, value: object) -> str:
     return ""
 
 
-def _not_a_name(key: str, value: object) -> str:
+def _not_a_name(loc: Place, value: object) -> str:
+    key = str(loc[-1])
+    if "env" in loc:
+        return f"{shown(value)} is no name of a variable; write one such as SHOP_TOKEN"
     if key == "run":
         return f"{shown(value)} names no function; write module:function, such as roles:count"
     return f"{shown(value)} cannot be a name: {NAME}"

@@ -39,7 +39,7 @@ class Effects:
         if is_begun and outcome is None and tool.effect != KEYED:
             raise UnknownOutcome(
                 f"the tool {call.name!r} was called, and its worker ended before it could say what came of it; look at "
-                "its receiver whether it has happened; a tool that takes a key may be called again: effects: keyed"
+                "its receiver whether it has happened; a tool that takes a key may be called again: effect: keyed"
             )
         await self._turns.intend(effect)
         try:

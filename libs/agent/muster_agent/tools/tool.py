@@ -9,11 +9,12 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
 from muster_agent.functions import call
+from muster_agent.isolation.errors import RaisedInside
 from muster_agent.models.port import ToolSpec
 from muster_protocol.errors import Invalid
 
 Effect = Literal["keyed", True]  # on the outside world: with a key by which its receiver knows a repeated call, or not
-KEYED = "keyed"
+KEYED: Effect = "keyed"
 KEY = "key"  # the parameter of a keyed tool that no model sees
 MAX_OUTPUT = 50_000  # characters; more would leave too little of the context window for the task
 
@@ -47,7 +48,7 @@ def tool_of(function: Callable[..., Any], description: str = "", effect: Effect 
         raise Invalid(f"{function!r} has no name; a tool is a function")
     parameters = dict(_parameters(function, called))
     if effect == KEYED and parameters.pop(KEY, None) is None:
-        raise Invalid(f"{called} has no parameter {KEY!r}; a tool with effects: keyed passes it on to its receiver")
+        raise Invalid(f"{called} has no parameter {KEY!r}; a tool with effect: keyed passes it on to its receiver")
     fields = {name: _field(called, parameter) for name, parameter in parameters.items()}
     try:
         arguments = create_model(called, __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
@@ -86,6 +87,8 @@ def _field(called: str, parameter: inspect.Parameter) -> Any:
 
 def error_text(error: BaseException) -> str:
     """An error of a tool as text that a model can act on."""
+    if isinstance(error, RaisedInside):
+        return error.said
     if not isinstance(error, ValidationError):
         return f"{type(error).__name__}: {error}"
     problems = (f"{'.'.join(str(p) for p in e['loc'])}: {e['msg']}" for e in error.errors(include_url=False))

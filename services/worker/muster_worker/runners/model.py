@@ -8,6 +8,7 @@ from typing import Any
 from muster_agent.budget import Meter
 from muster_agent.errors import BadOutput, KeyRefused
 from muster_agent.functions import Context
+from muster_agent.isolation.pool import Pool
 from muster_agent.loop import Bounds, work
 from muster_agent.models.port import Model, Style, WorkBrief
 from muster_agent.models.styled import Styled
@@ -32,12 +33,12 @@ def unlimited(model: Model) -> Model:
 class ModelRunner:
     """A role whose work is done by a model with tools."""
 
-    def __init__(self, role: ModelRole, team: Team, models: Callable[[str], Model]) -> None:
+    def __init__(self, role: ModelRole, team: Team, models: Callable[[str], Model], pool: Pool | None = None) -> None:
         self.name, self.spawns = role.name, role.spawns
         self._role, self._team = role, team
         self._models = models
         self._guidelines = team.supervisor.guidelines
-        self._tools: dict[str, Tool] = tools_for(role, team)
+        self._tools: dict[str, Tool] = tools_for(role, team, pool)
         model = self._usable(role.model)
         self.notice = model.notice
         provider = "" if role.other_model or role.fallbacks else model.provider

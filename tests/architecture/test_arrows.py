@@ -34,6 +34,7 @@ MAY_IMPORT["muster_testing"] = {*MAY_IMPORT["muster_cli"], "muster_cli"}  # and 
 ONLY_IN = {
     "nats": ("muster_bus.", "muster_testing.backlog"),
     "anthropic": ("muster_agent.models.claude",),
+    "duckdb": ("muster_agent.tools.database.duck_process",),  # in a process of its own
     "fastapi": ("muster_coordinator.api.",),
     "pytest": ("muster_testing.fixtures",),
 }

@@ -1,19 +1,15 @@
 """The values of a team file: the team, its roles, what they may use and what limits hold."""
 
-import ipaddress
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, cast, get_args
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
-    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -21,7 +17,12 @@ from pydantic import Tag as Case
 
 from muster_agent.models.choose import check_model_name
 from muster_agent.models.port import MAX_TOKENS, MAX_TURNS, Price
-from muster_protocol.calling.addresses import Network, host_pattern
+from muster_agent.team.files import FilesSpec
+from muster_agent.team.networks import NetworkText
+from muster_agent.team.strict import Strict
+from muster_agent.team.tool_spec import ToolUse
+from muster_agent.team.web import WebSpec
+from muster_protocol.calling.addresses import host_pattern
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
 from muster_protocol.messages.people import PERSON_SECONDS
@@ -30,7 +31,17 @@ from muster_protocol.plan import Retry
 from muster_protocol.subjects import Tag, TeamName
 from muster_protocol.workers.role_card import RoleCard, line
 
-BUILT_IN_TOOLS = ("calculate", "query_database", "search_corpus", "format_document")
+BUILT_IN_TOOLS = (
+    "calculate",
+    "query_database",
+    "search_corpus",
+    "list_files",
+    "read_file",
+    "write_file",
+    "scrape_page",
+    "web_search",
+    "format_document",
+)
 ADD_TASK = "add_task"  # the tool of roles that may add tasks: no list of tools names it
 _IMPORT_PATH = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 
@@ -48,31 +59,18 @@ def _check_tool_name(tool: str) -> str:
     return tool
 
 
-def _network(text: object) -> Network:
-    try:
-        return ipaddress.ip_network(str(text))
-    except ValueError as error:
-        raise ValueError(f"{error}; a network is written such as 127.0.0.1/32") from None
+def _tool_use(tool: object) -> object:
+    """A tool that is named alone, as the mapping that it stands for."""
+    if isinstance(tool, dict):
+        named = cast("dict[str, object]", tool)
+        return {**named, "use": _check_tool_name(name)} if isinstance(name := named.get("use"), str) else named
+    return {"use": _check_tool_name(tool)} if isinstance(tool, str) else tool
 
 
 HostPattern = Annotated[str, AfterValidator(host_pattern)]
-NetworkText = Annotated[Network, BeforeValidator(_network)]
 ModelName = Annotated[str, AfterValidator(check_model_name)]
-ToolName = Annotated[str, AfterValidator(_check_tool_name)]
-
-
-class Strict(BaseModel):
-    """A value in which an unknown key, an endless number, or true for a number is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _refuse_truth_for_numbers(cls, value: object, field: ValidationInfo) -> object:
-        kind = cls.model_fields[str(field.field_name)].annotation
-        if isinstance(value, bool) and bool not in (kind, *get_args(kind)):
-            raise ValueError(f"cannot be {str(value).lower()}; put it in quotes if it is meant as text")
-        return value
+ToolEntry = Annotated[ToolUse, BeforeValidator(_tool_use)]
+DatabaseName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class RetrySpec(Retry, Strict):
@@ -158,7 +156,7 @@ class ModelRole(RoleSpec):
     persona: str = ""
     model: ModelName = "auto"
     other_model: ModelName | None = None  # gets one try at what the first refuses
-    tools: tuple[ToolName, ...] = ()
+    tools: tuple[ToolEntry, ...] = ()
     offline_seconds: float = Field(default=0.0, ge=0)
     max_tokens: int = Field(default=MAX_TOKENS, ge=1)
     max_turns: int = Field(default=MAX_TURNS, ge=1, le=1000)
@@ -168,7 +166,7 @@ class FunctionRole(RoleSpec):
     """A role that is a plain function `handler(task, ctx)`."""
 
     run: str = Field(pattern=_IMPORT_PATH)
-    inputs: dict[str, str] = {}
+    inputs: dict[str, str] = Field(default_factory=dict[str, str])
 
     @field_validator("retry")
     @classmethod
@@ -197,11 +195,14 @@ class Team(Strict):
     examples: tuple[str, ...] = ()
     corpus: Path | None = None
     tables: Path | None = None
+    databases: dict[DatabaseName, Path] = Field(default_factory=dict[str, Path])
+    files: FilesSpec | None = None  # absent: no role has files, or the web
+    web: WebSpec | None = None
     limits: Limits = Limits()
     retry: RetrySpec = RetrySpec()
     callbacks: CallbackSpec | None = None  # absent: nobody is called back
     priorities: Priorities | None = None  # None: all requests are of normal priority
-    prices: dict[str, Price] = {}
+    prices: dict[str, Price] = Field(default_factory=dict[str, Price])
     folder: Path = Path()
 
     @property
@@ -247,4 +248,4 @@ def card_of(role: Role) -> RoleCard:
         case FunctionRole():
             return card.model_copy(update={"is_function": True, "inputs": role.inputs})
         case ModelRole():
-            return card.model_copy(update={"tools": tuple(tool.rpartition(":")[2] for tool in role.tools)})
+            return card.model_copy(update={"tools": tuple(tool.use.rpartition(":")[2] for tool in role.tools)})

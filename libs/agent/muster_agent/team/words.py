@@ -18,6 +18,9 @@ _EXAMPLES = {
     "team": "team: research",
     "roles": "roles: [{name: writer}]",
     "name": "name: writer",
+    "use": "use: shop:stock_of",
+    "root": "root: documents",
+    "provider": "provider: brave",
     "input": "input: 2",
     "output": "output: 10",
 }

@@ -85,7 +85,7 @@ def _brief(owner: Owner, task: TaskState, attempt: int) -> RefineBrief:
         last=task.description if task.description != spec.description else "",
         role=None if role is None else RoleCard(name=role.name, tags=role.tags, description=role.description),
         persona=role.persona if isinstance(role, ModelRole) else "",
-        tools=() if role is None or isinstance(role, FunctionRole) else role.tools,
+        tools=() if role is None or isinstance(role, FunctionRole) else tuple(tool.use for tool in role.tools),
         expected_output=spec.expected_output,
         inputs=spec.inputs,
         notes=tuple(note.reason for note in owner.state.notes),

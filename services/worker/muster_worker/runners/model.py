@@ -1,7 +1,7 @@
 """Runs a role that uses a model: the loop of the model and the role's own tools."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from muster_agent.budget import Meter
@@ -11,7 +11,8 @@ from muster_agent.loop import Bounds, work
 from muster_agent.models.port import Model, WorkBrief
 from muster_agent.team.schema import ADD_TASK, ModelRole, Team, card_of
 from muster_agent.tools.add_task import add_task_tool
-from muster_agent.tools.load import tools_for
+from muster_agent.tools.cached import KeptOutputs, within
+from muster_agent.tools.load import NO_KEYS, tools_for
 from muster_agent.tools.shown import card_with
 from muster_agent.tools.tool import Tool
 from muster_protocol.fold.gathering import spread
@@ -21,12 +22,15 @@ from muster_protocol.messages import Output, Task
 class ModelRunner:
     """A role whose work is done by a model with tools."""
 
-    def __init__(self, role: ModelRole, team: Team, models: Callable[[str], Model]) -> None:
+    def __init__(
+        self, role: ModelRole, team: Team, models: Callable[[str], Model], keys: Mapping[str, str] = NO_KEYS
+    ) -> None:
         self.name, self.spawns = role.name, role.spawns
         self._role, self._team = role, team
         self._models = models
         self._guidelines = team.supervisor.guidelines
-        self._tools: dict[str, Tool] = tools_for(role, team)
+        self._tools: dict[str, Tool] = tools_for(role, team, keys)
+        self.kept_for: Callable[[str], KeptOutputs] | None = None  # where the outputs of a request are kept
         model = models(role.model)
         self.notice = model.notice
         provider = "" if role.other_model else model.provider
@@ -44,7 +48,8 @@ class ModelRunner:
         )
         model = self._models(task.model or self._role.model)
         bounds = Bounds(self._role.max_tokens, self._role.max_turns, task.timeout_seconds)
-        tools = {**self._tools, ADD_TASK: add_task_tool(ctx.spawn, self._team)} if self.spawns else self._tools
+        tools = self._tools if self.kept_for is None else within(self._tools, self.kept_for(task.request_id))
+        tools = {**tools, ADD_TASK: add_task_tool(ctx.spawn, self._team)} if self.spawns else tools
         text = await work(model, brief, tools, meter, ctx.tool_used, bounds)
         return output_of(text, task.expected_output)
 

@@ -40,7 +40,7 @@ def read_sqlite(path: Path) -> SqliteFile:
     try:
         with closing(_open(path)) as database:
             names = [str(name) for (name,) in database.execute(f"{_SCHEMA} ORDER BY name LIMIT {MAX_TABLES + 1}")]
-            tables = tuple(_described(database, name) for name in names)
+            tables = tuple(found for name in names if (found := _described(database, name)))
     except sqlite3.Error as error:
         raise Invalid(f"is no SQLite database that can be read: {error}", str(path)) from None
     if not 1 <= len(tables) <= MAX_TABLES:
@@ -62,7 +62,10 @@ def _text(body: bytes) -> str:
 
 
 def _described(database: sqlite3.Connection, name: str) -> str:
-    columns = database.execute(_COLUMNS, (name,)).fetchall()
+    try:
+        columns = database.execute(_COLUMNS, (name,)).fetchall()
+    except sqlite3.Error:  # a view that is broken, or calls what it may not
+        return ""
     return f"{_quoted(name)}({', '.join(f'{_quoted(str(column))} {_kind(str(kind))}' for column, kind in columns)})"
 
 

@@ -56,10 +56,13 @@ class Root:
             raise FileRefused("name a file, as list_files shows it")
         with self._folder(above, path) as folder, _named(path):
             file = os.open(name, _READ, dir_fd=folder)
-        with os.fdopen(file, "rb") as opened:
+        try:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 raise FileRefused(f"{path!r} is no file; list_files shows what there is")
-            body = opened.read(MAX_BYTES + 1)
+            with os.fdopen(file, "rb", closefd=False) as opened:
+                body = opened.read(MAX_BYTES + 1)
+        finally:
+            os.close(file)
         if len(body) > MAX_BYTES:
             raise FileRefused(f"{path!r} has more than {MAX_BYTES:,} bytes, which is too much to read")
         try:

@@ -61,6 +61,7 @@ class _Scan:
             self._lower = page
         self._url = url
         self._link: tuple[str, int] | None = None  # where an open link leads, and which part it begins with
+        self._misquoted = 0  # up to here quotes were looked at in vain, and are not looked at again
         self._unclosed: set[str] = set()  # what is not closed by the end of the page is looked for once
 
     def run(self) -> None:
@@ -105,7 +106,7 @@ class _Scan:
 
     def _tag_end(self, at: int) -> int:
         """Behind the `>` that ends a tag, not one in quotes."""
-        limit = min(at + MAX_TAG, len(self._page))
+        limit = 0 if at < self._misquoted else min(at + MAX_TAG, len(self._page))
         place = at
         while found := _QUOTE_OR_END.search(self._page, place, limit):
             if found[0] == ">":
@@ -114,6 +115,7 @@ class _Scan:
             if closing < 0:
                 break
             place = closing + 1
+        self._misquoted = max(self._misquoted, limit)
         return self._after(">", at)
 
     def _raw(self, tag: str, at: int) -> int:

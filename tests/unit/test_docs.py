@@ -4,25 +4,11 @@ import contextlib
 import io
 import re
 import tomllib
-from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
-from muster_agent.models.port import Price
-from muster_agent.team.schema import (
-    CallbackSpec,
-    FunctionRole,
-    Limits,
-    ModelRole,
-    Priorities,
-    RetrySpec,
-    SupervisorSpec,
-    Team,
-)
 from muster_bus.broker.topology import Provisioning, streams
 from muster_cli.arguments.parser import COMMANDS, EPILOG, parser
 from muster_coordinator.api.app import INDEX
@@ -185,39 +171,6 @@ def test_the_walk_names_every_stream_with_its_subjects_and_its_age_and_every_buc
         assert re.findall(r"`([^`]+)`", subjects.partition(", repeated")[0]) == plan_entry[name].subjects
         days = (plan_entry[name].max_age or 0.0) / 86_400
         assert kept == (f"{days:g} days" if days else "until acknowledged")
-
-
-def test_every_key_of_a_team_file_is_documented_with_its_default_and_no_other():
-    page = text_of(ROOT / "docs" / "extending.md")
-    documented = re.findall(r"^\| `([\w.<>]+)` \| (?:`([^`]+)`|(needed|–)) \|", page, re.MULTILINE)
-    parts: dict[str, list[type[BaseModel]]] = {
-        "supervisor.": [SupervisorSpec],
-        "roles.": [ModelRole, FunctionRole],
-        "limits.": [Limits],
-        "priorities.": [Priorities],
-        "retry.": [RetrySpec],
-        "callbacks.": [CallbackSpec],
-        "prices.<model>.": [Price],
-    }
-    within = {"folder", *(prefix.partition(".")[0] for prefix in parts)}  # what has keys of its own
-    known = defaults(Team, leave_out=within)
-    for prefix, models in (parts | {"roles.retry.": [RetrySpec]}).items():
-        found = [pair for model in models for pair in defaults(model, leave_out=within).items()]
-        known |= {f"{prefix}{name}": default for name, default in found}
-    assert {key: default or word for key, default, word in documented} == known
-
-
-def defaults(model: type[BaseModel], leave_out: Container[str] = ()) -> dict[str, str]:
-    """The keys of a part of the team file, each with its default as the page writes it."""
-    return {name: shown(field) for name, field in model.model_fields.items() if name not in leave_out}
-
-
-def shown(field: FieldInfo) -> str:
-    if field.is_required():
-        return "needed"
-    if isinstance(field.default, int | float):
-        return str(field.default).lower() if isinstance(field.default, bool) else f"{field.default:g}"
-    return field.default or "–"
 
 
 def test_the_tokens_of_a_task_where_the_team_file_says_nothing_are_documented():

@@ -11,6 +11,7 @@ from muster_agent.team.role_code import role_code
 from muster_protocol.errors import Invalid
 from tests.guards import guards
 from tests.unit.agent.bad_teams import CASES, GOOD
+from tests.unit.agent.bad_tools import CASES as OF_TOOLS
 
 CODE = """
 import threading
@@ -67,9 +68,11 @@ def module_in(folder: Path) -> str:
     return f"roles_{folder.name.replace('-', '_')}"
 
 
-@pytest.mark.parametrize(("text", "said"), [pytest.param(text, said, id=label) for label, text, said in CASES])
+@pytest.mark.parametrize(
+    ("text", "said"), [pytest.param(text, said, id=label) for label, text, said in (*CASES, *OF_TOOLS)]
+)
 @guards(
-    "libs/agent/muster_agent/team/schema.py", ", allow_inf_nan=False", rule="I10", replace="", case="endless deadline"
+    "libs/agent/muster_agent/team/strict.py", ", allow_inf_nan=False", rule="I10", replace="", case="endless deadline"
 )
 def test_a_mistake_is_said_in_plain_words_with_its_place(folder: Path, text: str, said: str):
     file = folder / "team.yaml"

@@ -70,7 +70,6 @@ def _tool_use(tool: object) -> object:
 HostPattern = Annotated[str, AfterValidator(host_pattern)]
 ModelName = Annotated[str, AfterValidator(check_model_name)]
 ToolEntry = Annotated[ToolUse, BeforeValidator(_tool_use)]
-DatabaseName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class RetrySpec(Retry, Strict):
@@ -195,9 +194,9 @@ class Team(Strict):
     examples: tuple[str, ...] = ()
     corpus: Path | None = None
     tables: Path | None = None
-    databases: dict[DatabaseName, Path] = Field(default_factory=dict[str, Path])
-    files: FilesSpec | None = None  # absent: no role has files, or the web
-    web: WebSpec | None = None
+    databases: dict[Tag, Path] = Field(default_factory=dict[str, Path])
+    files: FilesSpec | None = None  # absent: no role has files
+    web: WebSpec | None = None  # absent: no role has the web
     limits: Limits = Limits()
     retry: RetrySpec = RetrySpec()
     callbacks: CallbackSpec | None = None  # absent: nobody is called back

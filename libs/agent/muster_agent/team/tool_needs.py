@@ -68,7 +68,9 @@ def databases_are_there(raw: Mapping[Any, Any], folder: Path) -> Iterator[Mistak
         yield Mistake(("databases", "tables"), "the folder of the key 'tables' has this name; choose another")
     for name, path in _section(raw, "databases").items():
         if isinstance(path, str) and not exists(folder / path):
-            yield Mistake(("databases", str(name)), f"{str(folder / path)!r} is not there; name what is")
+            yield Mistake(
+                ("databases", str(name)), f"{str(folder / path)!r} is not there; name a file or a folder that is"
+            )
 
 
 def is_folder(path: Path) -> bool:

@@ -58,7 +58,8 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tables")
     with duckdb.connect() as database:
         database.execute(
-            f"COPY (SELECT i AS id, 'r' || i AS region, i * 1.5 AS usd FROM range(200) r(i)) TO '{folder}/orders.parquet'"
+            "COPY (SELECT i AS id, 'r' || i AS region, i * 1.5 AS usd FROM range(200) r(i))"
+            f" TO '{folder}/orders.parquet'"
         )
     (folder / "notes.csv").write_text("# what was said\nid,text\n1,good\n2,bad\n")
     return folder

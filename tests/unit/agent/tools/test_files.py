@@ -161,5 +161,5 @@ async def test_the_tools_page_through_a_file_and_write_where_the_role_may(tmp_pa
 
 
 def test_no_role_writes_where_the_team_file_does_not_say_so(tmp_path: Path):
-    with pytest.raises(Invalid, match="write_file needs files.write: true; add it"):
+    with pytest.raises(Invalid, match=r"write_file needs files\.write: true; add it"):
         team({"name": "w", "tools": ["write_file"]}, folder=tmp_path, files={"root": "."})

@@ -28,6 +28,10 @@ VALUES = st.recursive(
 ARGUMENTS = st.dictionaries(st.text(max_size=4), VALUES, max_size=4)
 
 
+def ignore(*_: object) -> None:
+    """Publish nothing."""
+
+
 class Kept:
     """The outputs of one request, in memory."""
 
@@ -133,7 +137,7 @@ async def test_the_result_says_which_calls_were_not_made():
     meter = Meter()
     tools: Mapping[str, Tool] = within({"look": looked.tool()}, kept)
 
-    await work(Scripted([calls, calls, Reply("done")]), WorkBrief("do it"), tools, meter, lambda *_: None)
+    await work(Scripted([calls, calls, Reply("done")]), WorkBrief("do it"), tools, meter, ignore)
 
     assert [call.get("reused") for call in meter.tool_calls] == [None, True]
     assert [call["output"] for call in meter.tool_calls] == ["pears 3 #1"] * 2

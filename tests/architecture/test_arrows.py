@@ -35,6 +35,7 @@ ONLY_IN = {
     "nats": ("muster_bus.", "muster_testing.backlog"),
     "anthropic": ("muster_agent.models.claude",),
     "openai": ("muster_agent.models.openai",),
+    "duckdb": ("muster_agent.tools.database.duck_process",),  # in a process of its own
     "fastapi": ("muster_coordinator.api.",),
     "pytest": ("muster_testing.fixtures",),
 }

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from muster_agent.calling.wire import NoReply
 from muster_protocol.calling.addresses import Target
 from muster_supervisor.calling import post as posting
-from muster_supervisor.calling.post import NoReply, Reply, post
+from muster_supervisor.calling.post import Reply, post
 from tests.receiver import receiving
 
 NAME = "hooks.test"  # no name server knows it

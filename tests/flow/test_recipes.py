@@ -79,3 +79,14 @@ def test_the_crawl_reads_every_page_that_can_be_reached_once(crawl: Here):
     assert re.search(r"sourdough .*added by rye", status), status
     logs = crawl.run("logs", answer["request_id"]).stdout
     assert re.search(r"plan    .*\(spawned:home\)", logs), logs
+
+
+def test_a_report_is_made_of_tables_and_files_and_written_into_one(tmp_path: Path):
+    here = Here(tmp_path)
+    shutil.copytree(ROOT / "examples" / "research", here.folder, dirs_exist_ok=True)
+    ((command, printed),) = dialogues("examples/research/README.md")
+    with here.up():
+        ran = here.run(*command.split()[1:])
+
+    assert (ran.stdout, ran.returncode) == (printed, 0), ran.stderr
+    assert (here.folder / "documents" / "report.md").read_text(encoding="utf-8").strip() == printed.strip()

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from muster_agent.models.port import Price
+from muster_agent.team.files import FilesSpec
 from muster_agent.team.providers import Capabilities, ProviderSpec
 from muster_agent.team.rate_limits import RateLimits
 from muster_agent.team.schema import (
@@ -21,6 +22,7 @@ from muster_agent.team.schema import (
     Team,
 )
 from muster_agent.team.tool_spec import ToolUse
+from muster_agent.team.web import SearchSpec, WebSpec
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
 
@@ -35,6 +37,8 @@ def test_every_key_of_a_team_file_is_documented_with_its_default_and_no_other():
         "priorities.": [Priorities],
         "retry.": [RetrySpec],
         "callbacks.": [CallbackSpec],
+        "files.": [FilesSpec],
+        "web.": [WebSpec],
         "prices.<model>.": [Price],
         "providers.<name>.": [ProviderSpec],
         "rate_limits.<provider>.": [RateLimits],
@@ -43,12 +47,18 @@ def test_every_key_of_a_team_file_is_documented_with_its_default_and_no_other():
         "folder",
         "fallbacks",
         "capabilities",
+        "search",
         *(prefix.partition(".")[0] for prefix in parts),
     }  # what has keys of its own
     known = defaults(Team, leave_out=within)
     for prefix, models in (
         parts
-        | {"roles.retry.": [RetrySpec], "providers.<name>.capabilities.": [Capabilities], "roles.tools.": [ToolUse]}
+        | {
+            "roles.retry.": [RetrySpec],
+            "providers.<name>.capabilities.": [Capabilities],
+            "roles.tools.": [ToolUse],
+            "web.search.": [SearchSpec],
+        }
     ).items():
         found = [pair for model in models for pair in defaults(model, leave_out=within).items()]
         known |= {f"{prefix}{name}": default for name, default in found}
@@ -63,6 +73,7 @@ def defaults(model: type[BaseModel], leave_out: Container[str] = ()) -> dict[str
 def shown(field: FieldInfo) -> str:
     if field.is_required():
         return "needed"
-    if isinstance(field.default, int | float):
-        return str(field.default).lower() if isinstance(field.default, bool) else f"{field.default:g}"
-    return "–" if field.default_factory is not None else field.default or "–"
+    default = field.get_default(call_default_factory=True, validated_data={})
+    if isinstance(default, int | float):
+        return str(default).lower() if isinstance(default, bool) else f"{default:g}"
+    return default or "–"

@@ -29,6 +29,7 @@ from muster_agent.models.port import (
 from muster_agent.models.retry import ask_with_retry
 from muster_agent.spans import execute_tool, used
 from muster_agent.stacks import place_of
+from muster_agent.tools.cached import Reused
 from muster_agent.tools.effects import Effects
 from muster_agent.tools.tool import Tool, error_text
 from muster_agent.turns import UNSTORED, Moved, Overtaken, Turns, UnknownOutcome
@@ -194,6 +195,8 @@ def _record(
     }
     if error_class is not None:
         recorded["error_class"] = error_class
+    if isinstance(output, Reused):
+        recorded["reused"] = True
     if len(meter.tool_calls) < MAX_WITH_CONTENT:
         output = KNOWN(output)  # before it is cut: half a secret would not be known
         arguments = KNOWN(json.dumps(dict(call.arguments), ensure_ascii=False, default=str))

@@ -43,7 +43,7 @@ async def serve(given: Namespace, settings: "Settings") -> int:
     roles = given.role or [role.name for role in team.roles]
     slots = given.slots or sum(team.role(name).slots for name in roles)
     # What cannot be imported is an error before anything starts.
-    executor = Executor(team, settings.model_env, roles, given.name, slots)
+    executor = Executor(team, {**settings.keys, **settings.model_env}, roles, given.name, slots)
 
     def make(bus: "Bus") -> Worker:
         for notice in executor.notice:

@@ -1,8 +1,9 @@
 """Runs one attempt of the role that has a task's tag. Whatever a role raises is its failure, never the worker's."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from muster_agent.budget import Limit, Meter
 from muster_agent.functions import Context
@@ -12,6 +13,7 @@ from muster_agent.models.choose import choose_model
 from muster_agent.models.port import Model
 from muster_agent.spawning import Spawning
 from muster_agent.team.schema import FunctionRole, ModelRole, Priorities, Role, Team
+from muster_agent.tools.cached import KeptOutputs
 from muster_agent.turns import UNSTORED, Overtaken, Turns
 from muster_protocol.errors import cause_of
 from muster_protocol.messages import Failure, Output, ResultStatus, Task
@@ -68,6 +70,12 @@ class Executor:
     @property
     def priorities(self) -> Priorities | None:
         return self._team.priorities
+
+    def keep_outputs(self, kept_for: Callable[[str], KeptOutputs]) -> None:
+        """From now on the outputs of cached tools are kept there, for each request."""
+        for runner in self._by_tag.values():
+            if isinstance(runner, ModelRunner):
+                runner.kept_for = kept_for
 
     def can_be_stopped(self, tag: str) -> bool:
         """Whether its role ends when it is told to: a plain function has a thread, which nobody can stop."""
@@ -146,7 +154,8 @@ class Executor:
             case FunctionRole():
                 return FunctionRunner(role, self._team)
             case ModelRole():
-                return ModelRunner(role, self._team, lambda name: self._model(name, role.offline_seconds), self._pool)
+                models = partial(self._model, offline_seconds=role.offline_seconds)
+                return ModelRunner(role, self._team, models, self._pool, self._env)
 
     def _model(self, name: str, offline_seconds: float) -> Model:
         """One client per model and process."""

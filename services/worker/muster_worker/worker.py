@@ -3,11 +3,13 @@
 import asyncio
 import logging
 import time
+from functools import partial
 from typing import Any
 
 from muster_agent.limiting.gates import Gates
 from muster_bus.background import supervised
 from muster_bus.broker.queues import ack_wait_of, task_queue
+from muster_bus.buckets.tool_outputs import ToolOutputs
 from muster_bus.connection import Bus
 from muster_bus.lanes.lane_pull import LanePull
 from muster_bus.lease import Delivery
@@ -44,6 +46,7 @@ class Worker:
     def __init__(self, bus: Bus, executor: Executor, slots: int) -> None:
         self.bus = bus
         self._executor = executor
+        executor.keep_outputs(partial(ToolOutputs, bus))
         self._slots = slots
         self._running: dict[AttemptId, RunningAttempt] = {}
         self._stopping = asyncio.Event()

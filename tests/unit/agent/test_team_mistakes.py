@@ -12,6 +12,7 @@ from muster_protocol.errors import Invalid
 from tests.guards import guards
 from tests.unit.agent.bad_processes import CASES as MORE
 from tests.unit.agent.bad_teams import CASES, GOOD
+from tests.unit.agent.bad_tools import CASES as OF_TOOLS
 
 CODE = """
 import threading
@@ -69,7 +70,8 @@ def module_in(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [pytest.param(text, said, id=label) for label, text, said in (*CASES, *MORE)]
+    ("text", "said"),
+    [pytest.param(text, said, id=label) for label, text, said in (*CASES, *MORE, *OF_TOOLS)],
 )
 @guards(
     "libs/agent/muster_agent/team/strict.py", ", allow_inf_nan=False", rule="I10", replace="", case="endless deadline"

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from muster_agent.team.schema import ModelRole, Team
 from muster_agent.tools.calculate import NotComputable, calculate, value_of
 from muster_agent.tools.corpus import read_corpus, search
+from muster_agent.tools.database.csv_tables import query, read_table
+from muster_agent.tools.database.select import QueryRefused
 from muster_agent.tools.load import tools_for
-from muster_agent.tools.tables import QueryRefused, query, read_table
 from muster_agent.tools.tool import tool_of
 from muster_protocol.errors import Invalid
 from tests.unit.agent.teams import cloud, team

@@ -45,10 +45,18 @@ def check(raw: Mapping[Any, Any], folder: Path, rules: tuple[Rule, ...]) -> Team
         return [*mistakes_of(error.errors(include_url=False)), *mistakes]
     if mistakes:
         return mistakes
+    return _placed(team, folder)
+
+
+def _placed(team: Team, folder: Path) -> Team:
+    """The team with whole paths."""
     given = {key: getattr(team, key) for key in ("corpus", "tables")}
-    paths = {key: (folder / path).resolve() for key, path in given.items() if path is not None}
-    providers = {name: provider.within(folder) for name, provider in team.providers.items()}
-    return team.model_copy(update={**paths, "providers": providers})
+    placed: dict[str, Any] = {key: (folder / path).resolve() for key, path in given.items() if path is not None}
+    placed["databases"] = {name: (folder / path).resolve() for name, path in team.databases.items()}
+    if team.files is not None:
+        placed["files"] = team.files.model_copy(update={"root": (folder / team.files.root).resolve()})
+    placed["providers"] = {name: provider.within(folder) for name, provider in team.providers.items()}
+    return team.model_copy(update=placed)
 
 
 def _team(

@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from muster_agent.functions import load_function, load_handler
 from muster_agent.team.mistakes import Mistake, Place, roles_in, tools_in
-from muster_agent.team.rules import Rule, is_folder
+from muster_agent.team.rules import Rule
 from muster_agent.team.schema import ADD_TASK, is_import_path
-from muster_agent.tools.tables import read_tables
+from muster_agent.team.tool_needs import exists
+from muster_agent.tools.database.databases import TABLES, read_database
 from muster_agent.tools.tool import tool_of
 from muster_protocol.errors import Invalid
 
@@ -22,7 +23,7 @@ def role_code(only: Collection[str] | None = None) -> Rule:
             yield from _handler(("roles", number, "run"), role.get("run"), folder)
             yield from _tools(("roles", number, "tools"), role, folder)
         if any("query_database" in dict(tools_in(role.get("tools"))).values() for _, role in chosen):
-            yield from _tables(raw.get("tables"), folder)
+            yield from _databases(raw, folder)
 
     return rule
 
@@ -53,10 +54,15 @@ def _tools(place: Place, role: Mapping[Any, Any], folder: Path) -> Iterator[Mist
         first.setdefault(name, number)
 
 
-def _tables(name: object, folder: Path) -> Iterator[Mistake]:
-    if not isinstance(name, str) or not is_folder(folder / name):
-        return  # another rule says so
-    try:
-        read_tables(folder / name)
-    except (Invalid, OSError) as error:
-        yield Mistake(("tables",), str(error))
+def _databases(raw: Mapping[Any, Any], folder: Path) -> Iterator[Mistake]:
+    named: object = raw.get("databases")
+    others = cast("Mapping[object, object]", named).items() if isinstance(named, dict) else ()
+    places: list[tuple[Place, object]] = [((TABLES,), raw.get(TABLES))]
+    places += [(("databases", str(name)), path) for name, path in others]
+    for place, path in places:
+        if not isinstance(path, str) or not exists(folder / path):
+            continue  # another rule says so
+        try:
+            read_database(folder / path)
+        except (Invalid, OSError) as error:
+            yield Mistake(place, str(error))

@@ -1,6 +1,5 @@
 """The values of a team file: the team, its roles, what they may use and what limits hold."""
 
-import ipaddress
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,11 +19,14 @@ from pydantic_core import PydanticCustomError
 from muster_agent.models.choose import check_model_name
 from muster_agent.models.port import CONTEXT_TOKENS, MAX_TOKENS, MAX_TURNS, Effort, Price
 from muster_agent.team.chaining import turns_for_steps
+from muster_agent.team.files import FilesSpec
+from muster_agent.team.networks import NetworkText
 from muster_agent.team.providers import Providers, ProviderSpec
 from muster_agent.team.rate_limits import RateLimits
 from muster_agent.team.strict import Strict
 from muster_agent.team.tool_spec import MEMORY_MB, TIME_SECONDS, MemoryMb, ToolUse, VariableName, refuse_limits
-from muster_protocol.calling.addresses import Network, host_pattern
+from muster_agent.team.web import WebSpec
+from muster_protocol.calling.addresses import host_pattern
 from muster_protocol.errors import Invalid
 from muster_protocol.fields import nearest
 from muster_protocol.messages.people import PERSON_SECONDS
@@ -34,7 +36,17 @@ from muster_protocol.plan import Retry
 from muster_protocol.subjects import Tag, TeamName
 from muster_protocol.workers.role_card import RoleCard, line
 
-BUILT_IN_TOOLS = ("calculate", "query_database", "search_corpus", "format_document")
+BUILT_IN_TOOLS = (
+    "calculate",
+    "query_database",
+    "search_corpus",
+    "list_files",
+    "read_file",
+    "write_file",
+    "scrape_page",
+    "web_search",
+    "format_document",
+)
 CANNOT_DO = "cannot_do"  # the tool of every role that uses a model
 ADD_TASK = "add_task"  # the tool of roles that may add tasks: no list of tools names it
 _IMPORT_PATH = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
@@ -63,15 +75,7 @@ def _tool_use(tool: object) -> object:
     raise PydanticCustomError("tool_type", "Input should be a tool")
 
 
-def _network(text: object) -> Network:
-    try:
-        return ipaddress.ip_network(str(text))
-    except ValueError as error:
-        raise ValueError(f"{error}; a network is written such as 127.0.0.1/32") from None
-
-
 HostPattern = Annotated[str, AfterValidator(host_pattern)]
-NetworkText = Annotated[Network, BeforeValidator(_network)]
 ModelName = Annotated[str, AfterValidator(check_model_name)]
 ToolEntry = Annotated[ToolUse, BeforeValidator(_tool_use)]
 
@@ -225,6 +229,9 @@ class Team(Strict):
     examples: tuple[str, ...] = ()
     corpus: Path | None = None
     tables: Path | None = None
+    databases: dict[Tag, Path] = Field(default_factory=dict[str, Path])
+    files: FilesSpec | None = None  # absent: no role has files
+    web: WebSpec | None = None  # absent: no role has the web
     limits: Limits = Limits()
     retry: RetrySpec = RetrySpec()
     callbacks: CallbackSpec | None = None  # absent: nobody is called back

@@ -9,6 +9,8 @@ from muster_agent.team.strict import Strict
 TIME_SECONDS = 180.0  # of one call in a process of its own
 MEMORY_MB = 512
 LEAST_MB = 64  # an interpreter with nothing to do has two thirds of it
+# Another worker may have written the file meanwhile, and what writes has to be done each time.
+NEVER_CACHED = ("list_files", "read_file", "write_file")
 _LIMITS = ("timeout_seconds", "memory_mb", "env")
 
 MemoryMb = Annotated[int, Field(ge=LEAST_MB)]
@@ -19,6 +21,7 @@ class ToolUse(Strict):
     """One tool of a role. A function of the team's own runs in a process of its own, unless it says otherwise."""
 
     use: str
+    cache: bool = False  # what it returned is reused within the request, by all workers
     effect: Literal["keyed"] | bool = False  # on the outside world: a call is stored before it is made
     isolated: bool = True
     timeout_seconds: float = Field(default=TIME_SECONDS, gt=0)
@@ -34,6 +37,8 @@ class ToolUse(Strict):
         said = sorted(self.model_fields_set & {"effect", "isolated", *_LIMITS})
         if said and ":" not in self.use:
             raise ValueError(f"{self.use} is built in and runs in the worker; leave out {said[0]!r}")
+        if self.cache and (self.effect or self.use in NEVER_CACHED):
+            raise ValueError(f"what {self.use} does has to be done each time; leave out cache")
         refuse_limits(self.model_fields_set, is_isolated=self.isolated, keys=_LIMITS)
         return self
 

@@ -19,6 +19,8 @@ _EXAMPLES = {
     "roles": "roles: [{name: writer}]",
     "name": "name: writer",
     "use": "use: shop:stock_of",
+    "root": "root: documents",
+    "provider": "provider: brave",
     "input": "input: 2",
     "output": "output: 10",
 }

@@ -1,54 +1,59 @@
 """The tools that every team can name without bringing code of its own."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
 
+from muster_agent.team.files import FilesSpec
 from muster_agent.team.schema import Team
 from muster_agent.tools.calculate import calculate
 from muster_agent.tools.corpus import Passage, read_corpus, search
-from muster_agent.tools.tables import Table, query, read_tables
+from muster_agent.tools.database.databases import TABLES, query_database_tool, read_database
+from muster_agent.tools.document.tool import format_document
+from muster_agent.tools.files.root import Root
+from muster_agent.tools.files.tools import list_files_tool, read_file_tool, write_file_tool
 from muster_agent.tools.tool import Tool, tool_of
 from muster_protocol.errors import Invalid
-from muster_protocol.plan import Frozen
 
 
-def built_in(name: str, team: Team) -> Tool:
-    """The built-in tool of this name, over the tables and the corpus of the team."""
+def built_in(name: str, team: Team, keys: Mapping[str, str]) -> Tool:
+    """The built-in tool of this name, over what the team has for it."""
     match name:
-        case "calculate":
-            return tool_of(calculate)
-        case "format_document":
-            return tool_of(format_document)
-        case "query_database" if team.tables is not None:
-            return _query_database(read_tables(team.tables))
+        case "calculate" | "format_document":
+            return tool_of(calculate if name == "calculate" else format_document)
+        case "query_database" if team.tables is not None or team.databases:
+            paths = {TABLES: team.tables} if team.tables is not None else {}
+            return query_database_tool({of: read_database(path) for of, path in {**paths, **team.databases}.items()})
         case "search_corpus" if team.corpus is not None:
             return _search_corpus(read_corpus(team.corpus))
+        case "list_files" | "read_file" | "write_file" if team.files is not None:
+            return _files(name, team.files)
+        case "scrape_page" | "web_search" if team.web is not None:
+            return _web(name, team, keys)
         case _:
             raise Invalid(f"the team has no tool {name!r}", "tools")
 
 
-class Section(Frozen):
-    """One part of a document."""
-
-    heading: str = Field(min_length=1)
-    body: str = Field(min_length=1)
-
-
-def format_document(title: str, sections: list[Section], footer: str = "") -> str:
-    """Lay out a Markdown document: one title, then the sections in order, then an optional footer."""
-    parts = [f"# {title.strip()}"]
-    parts += [f"## {section.heading.strip()}\n\n{section.body.strip()}" for section in sections]
-    parts += [f"_{footer.strip()}_"] if footer.strip() else []
-    return "\n\n".join(parts) + "\n"
+def _files(name: str, files: FilesSpec) -> Tool:
+    root = Root(files.root)
+    if name == "write_file":
+        if not files.write:
+            raise Invalid("write_file needs files.write: true", "tools")
+        return write_file_tool(root)
+    return list_files_tool(root) if name == "list_files" else read_file_tool(root)
 
 
-def _query_database(tables: tuple[Table, ...]) -> Tool:
-    def query_database(sql: Annotated[str, Field(description="one SQLite SELECT")]) -> str:
-        return query(tables, sql)
+def _web(name: str, team: Team, keys: Mapping[str, str]) -> Tool:
+    from muster_agent.tools.web.page import scrape_page_tool  # TLS takes memory that most workers have no use for
+    from muster_agent.tools.web.search import web_search_tool
 
-    listed = "\n".join(f"- {table}" for table in tables)
-    return tool_of(query_database, f"Run one read-only SQL SELECT on the team's tables. Tables:\n{listed}")
+    assert team.web is not None
+    if name == "scrape_page":
+        return scrape_page_tool(team.web)
+    if team.web.search is None:
+        raise Invalid("web_search needs web.search", "tools")
+    return web_search_tool(team.web, team.web.search, keys)
 
 
 def _search_corpus(passages: tuple[Passage, ...]) -> Tool:

@@ -40,6 +40,8 @@ log = logging.getLogger("muster.bus")
 DUPLICATES_SECONDS = 120.0
 BREAKERS_AGE = 3600.0  # what did not answer an hour ago is tried like any other
 LIMITS_AGE = 7200.0  # what was started so long ago counts in no window
+OUTPUTS_AGE = 3600.0  # an output of a tool is reused within a request, and not when it is as old as that
+_FORGET = ("KV_conflicts", "KV_tool_outputs")  # full, they let the oldest go
 UPDATES = 20  # of one stream in a row; ten who provision at once need three
 NAME_IN_USE = 10058  # by a stream that is configured in another way
 MAX_ACK_PENDING = 20_000  # the default of 1,000 silently stalls a fleet
@@ -66,7 +68,8 @@ def streams(provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str
     """Every stream, and the buckets, which are streams by their own names.
 
     Queues have no age (it deletes what is leased), logs no per-subject limit (it evicts plans). A worker that is dead
-    is forgotten by the age of its card; a body outlives the entry that refers to it. Full of conflicts, the oldest go.
+    is forgotten by the age of its card; a body outlives the entry that refers to it. Of conflicts and of tools' outputs
+    the oldest go when there is no room.
     """
     week = timedelta(days=7).total_seconds()
     results_age = provisioning.results_age.total_seconds()
@@ -89,6 +92,7 @@ def streams(provisioning: Provisioning, teams: Iterable[str], tags: Iterable[str
         (config("KV_measures", subjects=["$KV.measures.>"], max_age=week, max_msgs_per_subject=1), 64),
         (config("KV_breakers", subjects=["$KV.breakers.>"], max_age=BREAKERS_AGE, max_msgs_per_subject=1), 64),
         (config("KV_limits", subjects=["$KV.limits.>"], max_age=LIMITS_AGE, max_msgs_per_subject=1), 64),
+        (config("KV_tool_outputs", subjects=["$KV.tool_outputs.>"], max_age=OUTPUTS_AGE, max_msgs_per_subject=1), 16),
         (config(f"OBJ_{BODIES}", subjects=[chunks, names], max_age=2 * results_age), 1),
     ]
     return [_completed(stream, provisioning, provisioning.max_bytes // divisor) for stream, divisor in shares]
@@ -99,7 +103,7 @@ def _completed(stream: api.StreamConfig, provisioning: Provisioning, max_bytes: 
     return replace(
         stream,
         retention=stream.retention or api.RetentionPolicy.LIMITS,
-        discard=api.DiscardPolicy.OLD if stream.name == "KV_conflicts" else api.DiscardPolicy.NEW,
+        discard=api.DiscardPolicy.OLD if stream.name in _FORGET else api.DiscardPolicy.NEW,
         storage=api.StorageType.FILE,  # in memory the registry itself would be gone with the broker's process
         num_replicas=provisioning.replicas,
         max_bytes=max_bytes,

@@ -73,6 +73,11 @@ class Settings:
     secrets: tuple[Secret, ...] = field(default=(), repr=False)  # what nothing that leaves the process may show
 
     @property
+    def keys(self) -> Mapping[str, str]:
+        """The secrets by the names of their variables; of a file, all that it holds."""
+        return dict(reversed(self.secrets))  # a file comes before its lines
+
+    @property
     def broker_url(self) -> str:
         """The broker that is named, else the local one."""
         return self.nats_url or DEFAULT_NATS_URL

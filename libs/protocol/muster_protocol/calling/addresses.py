@@ -1,6 +1,6 @@
-"""Which addresses a callback may go to: by its URL, by the host's name, by what the name stands for. Pure.
+"""Which addresses may be called, for a callback or a page: by URL, by the host's name, by what that stands for. Pure.
 
-A URL comes from whoever asks, so it must not make a supervisor talk to what only the supervisor can reach. Three
+A URL comes from whoever asks, so it must not make a service talk to what only the service can reach. Three
 questions keep that apart: is the URL plain (`target_of`), does the team name its host (`is_named`), and is each address
 that the name stands for public (`may_be_called`).
 """
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from muster_protocol.errors import Invalid
 
 FIELD = "callback_url"
+ANY_HOST = "*"
 MAX_URL = 2048
 PORTS = {"https": 443, "http": 80}
 LAST_PORT = 65_535
@@ -70,35 +71,46 @@ class Target(NamedTuple):
     path: str  # with the query; may hold a token, so nobody writes it down
 
 
-def target_of(url: str, hosts: Iterable[str], *, has_http: bool = False) -> Target:
-    """The parts of a URL that may be called; Invalid says why it may not, without its path."""
+def target_of(
+    url: str, hosts: Iterable[str], *, has_http: bool = False, section: str = "callbacks", field: str = FIELD
+) -> Target:
+    """The parts of a URL that may be called; Invalid says why it may not, without its path.
+
+    `section` of the team file has the keys by which more may be called.
+    """
     if len(url) > MAX_URL or not _PLAIN.fullmatch(url):
-        raise Invalid(f"is not a URL of at most {MAX_URL:,} plain characters; other characters are written %XX", FIELD)
+        raise Invalid(f"is not a URL of at most {MAX_URL:,} plain characters; other characters are written %XX", field)
     found = _URL.fullmatch(url)
     scheme, place, port_text, path, query = found.groups() if found else ("", "", None, None, None)
     if scheme.lower() not in (("https", "http") if has_http else ("https",)):
-        raise Invalid("must begin with https://; `callbacks: {http: true}` in the team file allows http://", FIELD)
+        raise Invalid(f"must begin with https://; `{section}: {{http: true}}` in the team file allows http://", field)
     if "@" in place:
-        raise Invalid("must not hold a user or password: receivers know us by the signature", FIELD)
+        raise Invalid("must not hold a user or password: receivers know us by the signature", field)
     host = place.lower()
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     if not host or not is_named(host, hosts):
-        text = f"the team does not call {host[:253]!r}; its team file lists who may be called: callbacks.hosts"
-        raise Invalid(text, FIELD)
+        text = f"the team does not call {host[:253]!r}; its team file lists who may be called: {section}.hosts"
+        raise Invalid(text, field)
     is_https = scheme.lower() == "https"
     port = PORTS[scheme.lower()] if port_text is None else int(port_text)
     if port not in PORTS.values() and not FIRST_FREE_PORT <= port <= LAST_PORT:
-        raise Invalid(f"port {port} is not called; 80, 443 and those from {FIRST_FREE_PORT} are", FIELD)
+        raise Invalid(f"port {port} is not called; 80, 443 and those from {FIRST_FREE_PORT} are", field)
     named = place if port_text is None else f"{place}:{port_text}"
     return Target(is_https, host, port, named, (path or "/") + (f"?{query}" if query else ""))
 
 
 def is_named(host: str, hosts: Iterable[str]) -> bool:
-    """Whether a list has a host: by itself, or as `*.example.org`, which stands for every name below that one."""
+    """Whether a list has a host: by itself, or as `*.example.org`, which stands for every name below that one.
+
+    `*` alone stands for every name; no list of hosts that are called back may have it.
+    """
     host = host.lower()
     is_name = _NAME.fullmatch(host) is not None and not _is_address(host)
-    return any(host == one or (is_name and one.startswith("*.") and host.endswith(one[1:])) for one in hosts)
+    return any(
+        host == one or (is_name and (one == ANY_HOST or (one.startswith("*.") and host.endswith(one[1:]))))
+        for one in hosts
+    )
 
 
 def host_pattern(text: str) -> str:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
+from muster_agent.calling.wire import NoReply
 from muster_bus.broker.queues import ack_wait_of, callback_queue
 from muster_bus.lease import Delivery
 from muster_bus.log import RequestLog
@@ -28,7 +29,7 @@ from muster_protocol.errors import BrokerAway, Invalid
 from muster_protocol.messages import Callback, CalledBack, ErrorReport
 from muster_supervisor.calling.callbacks import Callbacks
 from muster_supervisor.calling.content import content
-from muster_supervisor.calling.post import NoReply, post
+from muster_supervisor.calling.post import post
 
 log = logging.getLogger("muster.supervisor")
 

@@ -1,7 +1,7 @@
 """Runs a role that uses a model: the loop of the model and the role's own tools."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -14,8 +14,9 @@ from muster_agent.models.port import Model, Style, WorkBrief
 from muster_agent.models.styled import Styled
 from muster_agent.team.schema import ADD_TASK, CANNOT_DO, ModelRole, Team, card_of
 from muster_agent.tools.add_task import add_task_tool
+from muster_agent.tools.cached import KeptOutputs, within
 from muster_agent.tools.cannot_do import CANNOT_DO_TOOL
-from muster_agent.tools.load import tools_for
+from muster_agent.tools.load import NO_KEYS, tools_for
 from muster_agent.tools.shown import card_with
 from muster_agent.tools.tool import Tool
 from muster_protocol.fold.gathering import spread
@@ -33,12 +34,20 @@ def unlimited(model: Model) -> Model:
 class ModelRunner:
     """A role whose work is done by a model with tools."""
 
-    def __init__(self, role: ModelRole, team: Team, models: Callable[[str], Model], pool: Pool | None = None) -> None:
+    def __init__(
+        self,
+        role: ModelRole,
+        team: Team,
+        models: Callable[[str], Model],
+        pool: Pool | None = None,
+        keys: Mapping[str, str] = NO_KEYS,
+    ) -> None:
         self.name, self.spawns = role.name, role.spawns
         self._role, self._team = role, team
         self._models = models
         self._guidelines = team.supervisor.guidelines
-        self._tools: dict[str, Tool] = tools_for(role, team, pool)
+        self._tools: dict[str, Tool] = tools_for(role, team, pool, keys)
+        self.kept_for: Callable[[str], KeptOutputs] | None = None  # where the outputs of a request are kept
         model = self._usable(role.model)
         self.notice = model.notice
         provider = "" if role.other_model or role.fallbacks else model.provider
@@ -58,7 +67,7 @@ class ModelRunner:
         meter.model = f"{model.provider}/{model.name}" if model.provider else model.name
         role = self._role
         bounds = Bounds(role.max_tokens, role.max_turns, task.timeout_seconds, role.context_tokens)
-        tools = self._tools_for(ctx, model)
+        tools = self._tools_for(task, ctx, model)
         writing = Writing(ctx.wrote) if self._role.stream else None
         styled = Styled(limited(model), Style(self._role.effort, self._role.thinking, writing))
         try:
@@ -68,11 +77,12 @@ class ModelRunner:
                 writing.finish()
         return output_of(text, task.expected_output)
 
-    def _tools_for(self, ctx: Context, model: Model) -> dict[str, Tool]:
+    def _tools_for(self, task: Task, ctx: Context, model: Model) -> dict[str, Tool]:
         """The role's own tools, and those that come with what it may do and with its kind of model."""
         adding = {ADD_TASK: add_task_tool(ctx.spawn, self._team)} if self.spawns else {}
         saying = {CANNOT_DO: CANNOT_DO_TOOL} if model.is_llm else {}  # rules do not know what they cannot do
-        return {**self._tools, **adding, **saying}
+        own = self._tools if self.kept_for is None else within(self._tools, self.kept_for(task.request_id))
+        return {**own, **adding, **saying}
 
     def _usable(self, name: str) -> Model:
         """The model of this name, or, where its key is missing, the first other one of the role that has its key."""

@@ -15,7 +15,12 @@ SIGNATURE = "offline (rule-based, not an LLM)"
 _TABLE = re.compile(r"^- (\w+)\((.+?)\)(?: -- (.*))?$", re.MULTILINE)
 _RESULT = "Result: "
 _GAP = "Missing: "
-_OWN = ("search_corpus", "query_database", "calculate", "format_document")
+_DATABASE = re.compile(r"^Database ([\w-]+) ", re.MULTILINE)
+_NUMBERS = ("INTEGER", "REAL", "NUMERIC")
+_PATH = re.compile(r"(?<![\w/.-])(?:(into|to|as) )?(\w[\w/.-]*\.(?:md|txt|csv|json|html))(?![\w/])", re.ASCII)
+_URL = re.compile(r"https?://[^\s<>\"']+[\w/]")
+_WRITE = ("calculate", "format_document", "write_file")
+_OWN = ("search_corpus", "query_database", *_WRITE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,23 @@ def _next_calls(brief: WorkBrief, seen: Seen, has_asked: bool) -> list[tuple[str
     has_failed = any(failure.startswith("format_document ") for failure in seen.failures)
     if "format_document" in seen.tools and "format_document" not in seen.names and not has_failed:
         return [("format_document", _layout(brief, seen))]
-    return []
+    return _writes(brief, seen)
+
+
+def _writes(brief: WorkBrief, seen: Seen) -> list[tuple[str, Mapping[str, Any]]]:
+    """What was laid out, or else found, goes into the file that the task names."""
+    _, target = _paths(brief.description)
+    has_tried = "write_file" in seen.names or any(failure.startswith("write_file ") for failure in seen.failures)
+    if "write_file" not in seen.tools or has_tried or target is None:
+        return []
+    return [("write_file", {"path": target, "text": _text(brief, seen)})]
+
+
+def _paths(description: str) -> tuple[list[str], str | None]:
+    """The files that a task names to be read, and the one that it says to write into."""
+    named = _PATH.findall(description)
+    targets = [path for word, path in named if word]
+    return list(dict.fromkeys(path for word, path in named if not word)), targets[-1] if targets else None
 
 
 def _lookups(brief: WorkBrief, tools: Mapping[str, ToolSpec]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -77,7 +98,17 @@ def _lookups(brief: WorkBrief, tools: Mapping[str, ToolSpec]) -> list[tuple[str,
             case "search_corpus":
                 calls.append((tool.name, {"query": head(brief.description), "limit": 8}))
             case "query_database":
-                calls += [(tool.name, {"sql": sql}) for sql in _queries(tool, head(brief.description))]
+                calls += [(tool.name, asked) for asked in _queries(tool, head(brief.description))]
+            case "list_files" | "read_file":
+                paths, _ = _paths(brief.description)
+                if tool.name == "read_file":
+                    calls += [(tool.name, {"path": path}) for path in paths]
+                elif not paths:
+                    calls.append((tool.name, {}))
+            case "scrape_page":
+                calls += [(tool.name, {"url": url}) for url in dict.fromkeys(_URL.findall(brief.description))]
+            case "web_search":
+                calls.append((tool.name, {"query": head(brief.description)[:400]}))
             case name if name not in _OWN and (parameter := _only_text_parameter(tool)):
                 calls.append((name, {parameter: brief.description}))
             case _:
@@ -85,18 +116,22 @@ def _lookups(brief: WorkBrief, tools: Mapping[str, ToolSpec]) -> list[tuple[str,
     return calls
 
 
-def _queries(tool: ToolSpec, about: str) -> list[str]:
+def _queries(tool: ToolSpec, about: str) -> list[dict[str, str]]:
     """For each table: the rows whose first text column is named in the task, and the averages of its numbers."""
     quoted = about.lower().replace("'", "''")
-    queries: list[str] = []
-    for name, listed, _ in _TABLE.findall(tool.description):
-        columns = [(column, kind) for column, _, kind in (c.partition(" ") for c in str(listed).split(", "))]
-        key = next((column for column, kind in columns if kind == "TEXT"), None)
-        numbers = [column for column, kind in columns if kind != "TEXT"]
+    databases = [(found.start(), found[1]) for found in _DATABASE.finditer(tool.description)]
+    queries: list[dict[str, str]] = []
+    for table in _TABLE.finditer(tool.description):
+        name, columns = table[1], [c.partition(" ") for c in table[2].split(", ")]
+        key = next((column for column, _, kind in columns if kind == "TEXT" and column.isidentifier()), None)
+        numbers = [column for column, _, kind in columns if kind in _NUMBERS and column.isidentifier()]
+        of = [database for start, database in databases if start < table.start()]
+        where = {"database": of[-1]} if of else {}
         if key and numbers:
             shown = ", ".join((key, *numbers))
-            queries.append(f"SELECT {shown} FROM {name} WHERE instr('{quoted}', lower({key})) > 0 ORDER BY {key}")
-            queries.append(f"SELECT {', '.join(f'avg({number}) AS {number}' for number in numbers)} FROM {name}")
+            rows = f"SELECT {shown} FROM {name} WHERE instr('{quoted}', lower({key})) > 0 ORDER BY {key}"
+            averages = f"SELECT {', '.join(f'avg({number}) AS {number}' for number in numbers)} FROM {name}"
+            queries += [{"sql": rows, **where}, {"sql": averages, **where}]
     return queries
 
 
@@ -134,13 +169,18 @@ def _text(brief: WorkBrief, seen: Seen) -> str:
     for passages in seen.outputs("search_corpus"):
         parts.append("\n".join(f"- {' '.join(passage.split())}" for passage in passages.split("\n\n")))
     parts += _numbers(seen)
-    parts += [f"{call.name}: {text}" for call, text in seen.used if call.name not in _OWN]
+    parts += [f"{_origin(call)}: {text}" for call, text in seen.used if call.name not in _OWN]
     if len(parts) == 1:
         given = [as_text(output) for output in brief.context.values()]
         nothing = "Nothing was found: there is no material and no tool output for this task, and rules know nothing."
         parts += given or [nothing]
     parts += [f"{_GAP}{failure}" for failure in seen.failures]
     return "\n\n".join([*parts, f"— {SIGNATURE}"])
+
+
+def _origin(call: ToolCall) -> str:
+    """Where an output is from: the file, or the tool."""
+    return str(call.arguments["path"]) if call.name == "read_file" else call.name
 
 
 def _numbers(seen: Seen) -> list[str]:

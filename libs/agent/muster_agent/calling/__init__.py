@@ -1,0 +1,1 @@
+"""HTTP to exactly the addresses that were checked: for callbacks, pages and searches."""

@@ -1,0 +1,1 @@
+"""Documents laid out: as Markdown, as HTML, or as plain text."""

@@ -1,5 +1,6 @@
 """Claude through the Messages API. The only module that imports `anthropic`; it is imported only if there is a key."""
 
+import time
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from muster_agent.models.prompts.draft import Choice, PlanDraft, ReplaceDraft, R
 from muster_agent.models.prompts.work import LAST_TURN, left_text
 from muster_agent.models.refined import RefineDraft
 from muster_agent.models.standing import ReplaceBrief, ReviewBrief
+from muster_protocol.calling.retry_after import asked_seconds
 from muster_protocol.errors import MusterError, Terminal
 from muster_protocol.messages import Usage
 
@@ -151,10 +153,7 @@ def _explained(error: anthropic.APIError, model: str) -> MusterError:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that the server asks for; None if it gives a date or something unreadable."""
-    for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            return max(0.0, float(headers[name]) / scale)
-        except (KeyError, ValueError):
-            continue
-    return None
+    """The seconds that the server asks for; None if it does not, or nothing that can be read."""
+    now, date = time.time(), headers.get("date")
+    milliseconds = asked_seconds(headers.get("retry-after-ms"), date, now)
+    return asked_seconds(headers.get("retry-after"), date, now) if milliseconds is None else milliseconds / 1000

@@ -7,11 +7,13 @@ and `Host` are those of the name; a library would look the name up again, and th
 import asyncio
 import re
 import ssl
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
 from muster_protocol.calling.addresses import Target
+from muster_protocol.calling.retry_after import asked_seconds
 
 CONNECT_SECONDS = 5.0
 WHOLE_SECONDS = 20.0
@@ -24,7 +26,7 @@ class Reply(NamedTuple):
     """What the receiver says."""
 
     status: int
-    retry_after: str | None
+    asked_seconds: float | None  # of peace before the next try
 
 
 class NoReply(Exception):
@@ -90,7 +92,8 @@ async def _reply(reader: asyncio.StreamReader) -> Reply:
         if found is None:
             raise NoReply("its reply is not HTTP/1.1")
         if (status := int(found[1])) >= 200:
-            return Reply(status, _field(lines, b"retry-after"))
+            retry_after, date = _field(lines, b"retry-after"), _field(lines, b"date")
+            return Reply(status, asked_seconds(retry_after, date, time.time()))
     raise NoReply("it only sends interim replies")
 
 

@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 import pytest
 
-from muster_bus.broker.embedded import free_port
 from muster_client import Answered
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState, TaskPhase
@@ -93,22 +92,21 @@ async def test_an_attempt_that_nobody_has_taken_yet_is_taken_away_and_its_messag
 async def test_whoever_says_it_over_http_hears_what_became_of_it(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
-    port = free_port()
-    await muster.start("coordinator", "c1", "--port", str(port))
+    await muster.start("coordinator", "c1")
     request = await muster.submit(chain())
     await muster.until_log(request, has_failed)
     where = f"/v1/requests/{request}"
 
-    assert (await post(port, "/v1/requests/nobody/retry", {"task": "a"}))[0] == 404
-    code, problem = await post(port, f"{where}/retry", {"task": "d"})
+    assert (await post(muster, "/v1/requests/nobody/retry", {"task": "a"}))[0] == 404
+    code, problem = await post(muster, f"{where}/retry", {"task": "d"})
     assert (code, problem["field"]) == (422, "task_id")
-    code, said = await post(port, f"{where}/reassign", {"task": "a", "role": "second", "reason": "better there"})
+    code, said = await post(muster, f"{where}/reassign", {"task": "a", "role": "second", "reason": "better there"})
     assert (code, said["decision"]["role"], said["decision"]["task_id"]) == (200, "second", "a")
     muster.release("go")
 
     answer = await muster.answer(request)
     assert {row.id: row.role for row in answer.tasks} == {"a": "second", "b": "scripted", "d": "scripted"}
-    assert (await post(port, f"{where}/retry", {"task": "a"}))[0] == 409
+    assert (await post(muster, f"{where}/retry", {"task": "a"}))[0] == 409
 
 
 Fault = Literal["kill", "pause"]

@@ -51,11 +51,6 @@ async def set_aside(muster: Muster, request: str, purpose: str) -> list[int]:
     return [body.tokens or 0 for body in found if isinstance(body, Reserved) and body.purpose == purpose]
 
 
-async def until_paused(muster: Muster, instance: str) -> None:
-    stat = Path(f"/proc/{muster.pid(instance)}/stat")
-    await muster.until(lambda: stat.read_text().rpartition(") ")[2][0] == "T", f"{instance} is paused")
-
-
 async def check(muster: Muster, request: str, cause: str, step: str) -> Answer:
     """One growth, one answer, each task once, and nobody spent more than there was."""
     answer = await muster.answer(request)
@@ -88,7 +83,7 @@ async def test_a_model_is_asked_by_what_the_plan_grows_and_the_plan_grows_once(
         if fault == "kill":
             assert await muster.ended("s1") == KILLED
         else:
-            await until_paused(muster, "s1")
+            await muster.until_paused("s1")
         if not has_peer:
             await muster.start("supervisor", "s2", env=server.environment)
 
@@ -111,7 +106,7 @@ async def test_a_supervisor_that_hangs_past_its_lease_alone_goes_on(tmp_path: Pa
     async with thinking(tmp_path, *script, **limits(cause)) as (muster, server):
         muster.spawn("supervisor", "s1", die_at=f"stop@{when}:{kind}={CAUSES[cause]}", env=server.environment)
         request = await muster.client.submit(ASKED, budget={"tokens": BUDGET})
-        await until_paused(muster, "s1")
+        await muster.until_paused("s1")
         await muster.past_lease()
         muster.signal("s1", signal.SIGCONT)
 

@@ -172,7 +172,7 @@ async def muster(tmp_path: Path) -> AsyncGenerator[Muster]:
 async def places(muster: Muster, tmp_path: Path) -> AsyncGenerator[Places]:
     """A running coordinator, and a folder whose commands find it and the broker."""
     await muster.start("coordinator", "c1")
-    (api,) = re.findall(r"ready: (http://\S+)", muster.service_log("c1"))
+    api = muster.http_url("c1")
     folder = tmp_path / "here"
     folder.mkdir()
     with ExitStack() as held:

@@ -104,7 +104,8 @@ READS_THE_ENVIRONMENT = {
     "muster_client.client",  # a program that names no broker
     "muster_cli.local.processes",
     "muster_cli.local.worker_process",  # a child process inherits the environment
-    "muster_testing.services",  # as above
+    "muster_testing.starting",
+    "muster_testing.starter",  # as above
     "muster_testing.roles",  # its process alone knows the test's folder
 }
 ACTS = {"open", "print", "input", "exec", "eval", "__import__"}

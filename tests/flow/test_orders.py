@@ -1,5 +1,6 @@
 """People try tasks again and give them to others: over real processes, once, whatever happens to supervisors."""
 
+import asyncio
 import signal
 from typing import Any, Literal
 
@@ -25,13 +26,16 @@ def chain() -> list[dict[str, Any]]:
     ]
 
 
+async def start_both(muster: Muster) -> None:
+    await asyncio.gather(muster.start("supervisor", "s1"), muster.start("worker", "w1"))
+
+
 def has_failed(state: RequestState) -> bool:
     return "a" in state.tasks and state.tasks["a"].phase is TaskPhase.FAILED
 
 
 async def test_a_task_that_failed_is_tried_again_while_others_run_and_what_was_skipped_is_done(muster: Muster) -> None:
-    await muster.start("supervisor", "s1")
-    await muster.start("worker", "w1")
+    await start_both(muster)
     request = await muster.submit(chain())
     await muster.until_log(request, has_failed)
     with pytest.raises(Invalid, match="did you mean 'a'"):
@@ -90,8 +94,7 @@ async def test_an_attempt_that_nobody_has_taken_yet_is_taken_away_and_its_messag
 
 
 async def test_whoever_says_it_over_http_hears_what_became_of_it(muster: Muster) -> None:
-    await muster.start("supervisor", "s1")
-    await muster.start("worker", "w1")
+    await start_both(muster)
     await muster.start("coordinator", "c1")
     request = await muster.submit(chain())
     await muster.until_log(request, has_failed)
@@ -117,8 +120,7 @@ STRIKE = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP}
 @pytest.mark.parametrize("fault", ["kill", pytest.param("pause", marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("moment", ["before", pytest.param("after", marks=pytest.mark.sweep)])
 async def test_what_was_said_twice_while_owners_change_is_done_once(muster: Muster, fault: Fault, moment: str) -> None:
-    await muster.start("supervisor", "s1")
-    await muster.start("worker", "w1")
+    await start_both(muster)
     request = await muster.submit(chain())
     await muster.until_log(request, has_failed)
     bus = muster.client.bus

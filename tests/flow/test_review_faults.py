@@ -20,7 +20,7 @@ SCRIPTS: dict[str, tuple[list[CannedReply], CannedReply, list[CannedReply]]] = {
     "failure": ([BROKEN], REPLACED, []),
 }
 EXECUTED = {"review": {"one": 1, "two": 1, "why": 1}, "failure": {"t1": 1, "t2": 1, "t4": 1, "t5": 1}}
-QUICK = {("review", "after:reserved", "kill", False), ("failure", "before:extended", "kill", True)}
+QUICK = {("failure", "before:extended", "kill", True)}
 
 
 def cases() -> list[object]:

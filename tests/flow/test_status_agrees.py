@@ -181,6 +181,7 @@ async def places(muster: Muster, tmp_path: Path) -> AsyncGenerator[Places]:
         yield Places(api, Here(folder))
 
 
+@pytest.mark.sweep
 async def test_all_places_agree_on_a_request_from_the_queue_to_its_answer(
     muster: Muster, places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,6 @@ from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState, TaskPhase
 from muster_protocol.messages import AnswerStatus, ReassignTask, RetryTask
 from tests.flow.test_people import post
-from tests.guards import guards
 from tests.harness import Muster
 
 FAILS_ONCE = {"fail": "the mill is broken", "final": True, "times": 1}
@@ -116,7 +115,6 @@ Fault = Literal["kill", "pause"]
 STRIKE = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP}
 
 
-@guards("libs/protocol/muster_protocol/fold/orders.py", "if body.attempt != next_attempt(task)", rule="I2")
 @pytest.mark.parametrize("fault", ["kill", pytest.param("pause", marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("moment", ["before", pytest.param("after", marks=pytest.mark.sweep)])
 async def test_what_was_said_twice_while_owners_change_is_done_once(muster: Muster, fault: Fault, moment: str) -> None:

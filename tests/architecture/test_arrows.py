@@ -107,7 +107,8 @@ READS_THE_ENVIRONMENT = {
     "muster_agent.isolation.environment",  # a child process gets a part of it
     "muster_cli.local.processes",
     "muster_cli.local.worker_process",  # a child process inherits the environment
-    "muster_testing.services",  # as above
+    "muster_testing.starting",
+    "muster_testing.starter",  # as above
     "muster_testing.roles",  # its process alone knows the test's folder
 }
 ACTS = {"open", "print", "input", "exec", "eval", "__import__"}

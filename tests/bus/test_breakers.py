@@ -1,6 +1,7 @@
 """The breakers of roles, in the bucket that the supervisors of a team share."""
 
 import asyncio
+import time
 from pathlib import Path
 
 from muster_agent.team.file import load_team
@@ -10,8 +11,9 @@ from muster_bus.buckets.kv import Bucket
 from muster_bus.connection import Bus
 from muster_protocol.messages import Failure, Result, ResultStatus
 from muster_protocol.workers.breaker import THRESHOLD, Breaker, BreakerEvent
-from muster_supervisor.choosing.breaking import READ_SECONDS, Breakers
+from muster_supervisor.choosing.breaking import Breakers
 from muster_testing.waiting import until_asked
+from tests.guards import guards
 
 AT = 1_700_000_000.0
 TEAM = """\
@@ -23,6 +25,10 @@ REFUSED = Failure(error_class="network", message="connection refused")
 FAILED = Result(
     request_id="r1", task_id="t1", attempt=1, status=ResultStatus.FAILED, error=REFUSED, worker="w1", role="fetch"
 )
+
+
+DONE = FAILED.model_copy(update={"status": ResultStatus.DONE, "error": None})
+ROUNDS = 3  # a busy machine delays one or the other
 
 
 async def test_what_several_see_at_once_is_all_there(bus: Bus, other: Bus):
@@ -41,32 +47,46 @@ async def test_a_value_that_cannot_be_read_is_closed_and_written_over(bus: Bus):
     assert await add_events(bus, "default", "fetch", [BreakerEvent("failed", AT)]) == Breaker(failures=(AT,))
 
 
+@guards(
+    "services/supervisor/muster_supervisor/choosing/breaking.py",
+    "READ_SECONDS = 0.5",
+    rule="I4",
+    replace="READ_SECONDS = 3.0",
+    seconds=40,
+)
 async def test_what_two_supervisors_see_opens_it_for_both_within_a_second_and_an_answer_closes_it(
     bus: Bus, other: Bus, tmp_path: Path
 ):
     (tmp_path / "team.yaml").write_text(TEAM)
     team = load_team(tmp_path / "team.yaml")
     first, second = started(bus, team), started(other, team)
-    now = bus.clock.now()
-    for one in (first, second):
-        for _ in range(THRESHOLD // 2):
-            one.observe(FAILED, now, by_owner=False)
-    assert (first.are_closed, second.are_closed) == (True, True)
-    assert READ_SECONDS <= 0.5
-
-    await until_asked(lambda: agreed(first, second, is_closed=False), "both are open")
-    first.observe(FAILED.model_copy(update={"status": ResultStatus.DONE, "error": None}), now + 1, by_owner=False)
-    await until_asked(lambda: agreed(first, second, is_closed=True), "both are closed")
-
+    opening, closing = list[float](), list[float]()
+    for _ in range(ROUNDS):
+        now = bus.clock.now()
+        for one in (first, second):
+            for _ in range(THRESHOLD // 2):
+                one.observe(FAILED, now, by_owner=False)
+        assert (first.are_closed, second.are_closed) == (True, True)
+        opening.append(await seconds_until_agreed(first, second, is_closed=False))
+        first.observe(DONE, now + 1, by_owner=False)
+        closing.append(await seconds_until_agreed(first, second, is_closed=True))
     first.stop()
     second.stop()
+
+    assert min(opening) < 1.0, opening
+    assert min(closing) < 1.0, closing
+
+
+async def seconds_until_agreed(first: Breakers, second: Breakers, *, is_closed: bool) -> float:
+    async def agreed() -> bool:
+        return {one.of("fetch").is_closed for one in (first, second)} == {is_closed}
+
+    began = time.monotonic()
+    await until_asked(agreed, f"both say {is_closed=}")
+    return time.monotonic() - began
 
 
 def started(bus: Bus, team: Team) -> Breakers:
     breakers = Breakers(bus, team)
     breakers.start(lambda: True, lambda: None)
     return breakers
-
-
-async def agreed(first: Breakers, second: Breakers, *, is_closed: bool) -> bool:
-    return {one.of("fetch").is_closed for one in (first, second)} == {is_closed}

@@ -87,7 +87,7 @@ async def test_an_address_that_takes_no_connection_is_passed_over() -> None:
     async with receiving(503, fields="Retry-After: 7\r\n") as receiver:
         reply = await post(target(receiver.port), ["127.0.0.2", "127.0.0.1"], HEADERS, b"{}", PLAIN)
 
-    assert reply == Reply(503, "7")
+    assert reply == Reply(503, 7.0)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ import contextlib
 import secrets
 import time
 
+import pytest
+
 from muster_bus.broker.embedded import Server
 from muster_bus.broker.topology import Provisioning, provision, streams
 from muster_bus.connection import Bus, Incoming
@@ -153,6 +155,7 @@ async def test_replicas_of_what_exists_are_raised_and_never_lowered(nodes: list[
 
 
 @guards("libs/bus/muster_bus/lease.py", "10  # an election", rule="I1", replace="2  # an election", seconds=60)
+@pytest.mark.sweep
 async def test_no_live_lease_is_lost_when_the_leader_is_killed(
     three_nodes: Cluster, connect: Connect, pulling: Pulling
 ):

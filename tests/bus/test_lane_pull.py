@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -10,7 +11,7 @@ import pytest
 from muster_bus.broker.queues import Queue, lane_of_consumer, task_queue
 from muster_bus.broker.topology import Provisioning, provision
 from muster_bus.connection import Bus
-from muster_bus.lanes.lane_pull import LanePull, Lanes
+from muster_bus.lanes.lane_pull import BEYOND_SECONDS, LanePull, Lanes
 from muster_bus.lease import Delivery
 from muster_protocol.subjects import PRIORITIES, Priority, lane_of, tasks
 from muster_testing import until
@@ -36,11 +37,12 @@ class Held:
         self.pull = LanePull(bus, given, slots, 60.0, self._hold, self._note)
         self.order: list[str] = []
         self.gave_way: list[str] = []
+        self.gave_way_as: list[int] = []  # which message of the stream
         self.returned: list[str] = []
         self.most = 0
         self._ends = ends
         self._handlers: dict[int, asyncio.Task[None]] = {}
-        self._released = asyncio.Event()
+        self._released = {lane: asyncio.Event() for lane in PRIORITIES}
 
     async def _note(self, delivery: Delivery) -> None:
         self.returned.append(lane_of(delivery.subject)[1])
@@ -53,7 +55,7 @@ class Held:
         self.most = max(self.most, len(self._handlers))
         try:
             if not self._ends:
-                await self._released.wait()
+                await self._released[lane_of(delivery.subject)[1]].wait()
             delivery.lease.ack()
         except asyncio.CancelledError:
             delivery.lease.hand_back()
@@ -63,16 +65,18 @@ class Held:
 
     def _give_way(self, delivery: Delivery) -> bool:
         self.gave_way.append(lane_of(delivery.subject)[1])
+        self.gave_way_as.append(delivery.sequence)
         return self._handlers[delivery.sequence].cancel()
 
-    def release_these(self) -> None:
+    def release_these(self, *of_lanes: Priority) -> None:
         """Release those that are held now."""
-        self._released.set()
-        self._released.clear()
+        for lane in of_lanes or PRIORITIES:
+            self._released[lane].set()
+            self._released[lane].clear()
 
     def release(self) -> None:
         self._ends = True
-        self._released.set()
+        self.release_these()
 
     async def close(self) -> None:
         running = await self.pull.close()
@@ -163,36 +167,37 @@ async def test_a_high_message_takes_the_place_of_the_low_one_that_was_taken_last
 @guards(
     "libs/bus/muster_bus/lanes/giving_way.py", "if delivery.number <= MOST_DELIVERIES:", rule="I4", replace="if True:"
 )
-async def test_a_low_message_gives_way_three_times_and_then_goes_on(with_lanes: Bus):
-    held = Held(with_lanes, 1, is_preemptive=True, ends=False)
+async def test_a_low_message_gives_way_three_times_and_then_another_does_though_it_began_before(with_lanes: Bus):
+    held = Held(with_lanes, 2, is_preemptive=True, ends=False)
     await held.pull.start()
-    await put(with_lanes, "low", 1)
-    for turn in range(3):
-        await until(lambda turn=turn: held.order.count("low") == turn + 1, "the low one runs")
+    for count in (1, 2):
+        await put(with_lanes, "low", 1)
+        await until(lambda count=count: held.order.count("low") == count, "the low ones have all slots")
+    for turn in range(1, 5):
         await put(with_lanes, "high", 1)
-        await until(lambda turn=turn: held.order.count("high") == turn + 1, "the high one runs")
-        held.release_these()
-    await until(lambda: held.order.count("low") == 4, "the low one runs once more")
-    await put(with_lanes, "high", 1)
-    held.release()
-    await until(lambda: len(held.order) == 8, "both end")
+        await until(lambda turn=turn: held.order.count("high") == turn, "the high one is taken")
+        held.release_these("high")
+        await until(lambda turn=turn: held.order.count("low") == 2 + turn, "the low one comes again")
     await held.close()
 
-    assert len(held.gave_way) == 3
-    assert held.order[-2:] == ["low", "high"]
+    assert held.gave_way_as == [2, 2, 2, 1]
 
 
 @guards(LANE_PULL, "and not self._is_high_waiting():", rule="I4", replace="and True:")
-async def test_low_messages_that_have_their_share_are_left_alone_while_high_ones_never_end(with_lanes: Bus):
-    await asyncio.gather(put(with_lanes, "high", 60), put(with_lanes, "low", 5))
-
-    held = Held(with_lanes, 1, is_preemptive=True)
+async def test_a_low_message_that_has_its_share_is_left_alone_while_high_ones_wait(with_lanes: Bus):
+    await asyncio.gather(put(with_lanes, "high", 20), put(with_lanes, "low", 1))
+    held = Held(with_lanes, 1, is_preemptive=True, ends=False)
     await held.pull.start()
-    await until(lambda: len(held.order) == 65, "all are taken")
-    await held.close()
+    for number in range(1, 10):
+        await until(lambda number=number: len(held.order) == number, "the next is taken")
+        if "low" in held.order:
+            break
+        held.release_these()
 
-    assert held.gave_way == []
-    assert held.order.index("low") < 10
+    began = time.monotonic()
+    await until(lambda: time.monotonic() - began > 6 * BEYOND_SECONDS, "several looks would have been due")
+    assert (held.order[-1], held.gave_way) == ("low", [])
+    await held.close()
 
 
 def test_every_lane_of_a_tag_has_a_consumer_of_its_own():

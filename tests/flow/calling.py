@@ -9,6 +9,7 @@ from muster_client.log_lines import line_of
 from muster_protocol import subjects
 from muster_protocol.messages import EVENT_KINDS, CalledBack
 from tests.harness import Muster, running
+from tests.receiver import Receiver, receiving
 
 SECRET = "a secret of the tests, long enough"
 ENV = {"MUSTER_CALLBACK_SECRET": SECRET}
@@ -22,6 +23,14 @@ async def calling(folder: Path, rules: str = LOCAL) -> AsyncGenerator[Muster]:
     async with running(folder, roles=rules) as muster:
         await muster.start("worker", "w1")
         yield muster
+
+
+@contextlib.asynccontextmanager
+async def calling_back(folder: Path, rules: str = LOCAL) -> AsyncGenerator[tuple[Muster, Receiver]]:
+    """The same with a supervisor, and a receiver that takes what is sent."""
+    async with calling(folder, rules) as muster, receiving() as receiver:
+        await muster.start("supervisor", "s1", env=ENV)
+        yield muster, receiver
 
 
 async def called_back(muster: Muster, request_id: str) -> list[CalledBack]:

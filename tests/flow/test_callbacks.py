@@ -13,7 +13,7 @@ from muster_client.callbacks import verify
 from muster_protocol import subjects
 from muster_protocol.messages import Answer, AnswerStatus
 from muster_testing.services import environment
-from tests.flow.calling import ENV, LOCAL, RULES, SECRET, called_back, calling, lines, until_called
+from tests.flow.calling import ENV, LOCAL, RULES, SECRET, called_back, calling, calling_back, lines, until_called
 from tests.flow.command_line import Here
 from tests.guards import guards
 from tests.harness import ROOT, running
@@ -23,8 +23,7 @@ TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 async def test_the_answer_is_sent_signed_and_once_all_is_well(tmp_path: Path) -> None:
-    async with calling(tmp_path) as muster, receiving() as receiver:
-        await muster.start("supervisor", "s1", env=ENV)
+    async with calling_back(tmp_path) as (muster, receiver):
         request = await muster.submit([{"id": "a", "orders": {"output": {"n": 1}}}], callback_url=receiver.url())
         (got,) = await receiver.until(1)
         await until_called(muster)
@@ -46,8 +45,7 @@ async def test_the_answer_is_sent_signed_and_once_all_is_well(tmp_path: Path) ->
 
 
 async def test_the_trace_of_whoever_asked_goes_on_at_the_receiver(tmp_path: Path) -> None:
-    async with calling(tmp_path) as muster, receiving() as receiver:
-        await muster.start("supervisor", "s1", env=ENV)
+    async with calling_back(tmp_path) as (muster, receiver):
         body = json.dumps({"text": "Hi", "callback_url": receiver.url()}).encode()
         await muster.publish(subjects.requests("default"), body, {"traceparent": TRACE})
         (got,) = await receiver.until(1)
@@ -179,8 +177,7 @@ async def test_one_slow_receiver_does_not_hold_up_the_others(tmp_path: Path) -> 
 
 @pytest.mark.sweep
 async def test_a_large_answer_is_sent_without_its_output(tmp_path: Path) -> None:
-    async with calling(tmp_path) as muster, receiving() as receiver:
-        await muster.start("supervisor", "s1", env=ENV)
+    async with calling_back(tmp_path) as (muster, receiver):
         await muster.submit([{"id": "a", "orders": {"output": "x" * 600_000}}], callback_url=receiver.url())
         (got,) = await receiver.until(1)
 

@@ -7,7 +7,7 @@ import pytest
 
 from muster_protocol import subjects
 from muster_protocol.messages import Answer
-from tests.flow.calling import ENV, called_back, calling, until_called
+from tests.flow.calling import ENV, called_back, calling, calling_back, until_called
 from tests.guards import guards
 from tests.receiver import receiving
 
@@ -78,8 +78,7 @@ async def test_callbacks_outlive_a_restart_of_the_broker(tmp_path: Path, *, is_k
 
 
 async def test_two_supervisors_deliver_each_callback_once(tmp_path: Path) -> None:
-    async with calling(tmp_path) as muster, receiving() as receiver:
-        await muster.start("supervisor", "s1", env=ENV)
+    async with calling_back(tmp_path) as (muster, receiver):
         await muster.start("supervisor", "s2", env=ENV)
         asked = [await muster.submit([{"id": "a"}], callback_url=receiver.url()) for _ in range(20)]
         await receiver.until(20)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from muster_bus.broker.embedded import free_port
 from muster_protocol import subjects
 from muster_protocol.messages import AnswerStatus
 from muster_testing import RunningTeam
@@ -123,21 +122,20 @@ def _get(url: str) -> str:
 
 @guards("libs/bus/muster_bus/connection.py", "KNOWN.is_in(body)", rule="I10", replace="False", seconds=40)
 async def test_a_planted_key_is_on_no_edge_whoever_says_it(team: RunningTeam):
-    port = free_port()
     canned = refusal(400, "invalid_request_error", f"bad {KEY}")
     async with Collector() as collector, running_messages_server(canned, key=KEY) as server:
         url = team.url.replace("nats://", f"nats://somebody:{PASSWORD}@")
         env = {**server.environment, **collector.environment, "MUSTER_NATS_URL": url, "MUSTER_TRACE_CONTENT": "1"}
         await team.start("supervisor", "s1", env=env)
         await team.start("worker", "w1", env=env)
-        await team.start("coordinator", "c1", "--port", str(port), env=env)
+        await team.start("coordinator", "c1", env=env)
         await team.bus.publisher.store("tasks.caller", f"{'x' * 190}{KEY}".encode(), {}, give_up_after=10)
 
         request_id = await team.client.submit(plan=_plan("caller", "teller", "seeker", "thinker"))
         answer = await team.answer(request_id)
         await until_asked(lambda: _has_errors(team), "the garbage is reported")
 
-        said = await _everything(team, request_id, f"http://127.0.0.1:{port}")
+        said = await _everything(team, request_id, team.http_url("c1"))
         for name in ("s1", "w1", "c1"):
             await team.stop(name)
         said += repr(collector.spans) + "".join(team.service_log(name) for name in ("s1", "w1", "c1"))

@@ -3,6 +3,8 @@
 import asyncio
 import signal
 
+import pytest
+
 from muster_agent.team.file import load_team
 from muster_bus.broker.queues import request_queue, task_queue
 from muster_bus.log import read_log
@@ -93,6 +95,7 @@ async def test_the_requests_of_a_stopped_supervisor_are_handed_back_with_a_note(
     replace="except ZeroDivisionError:  # aborted or stopped while the failure was not stored yet",
     seconds=40,
 )
+@pytest.mark.sweep
 async def test_a_failure_that_waits_for_room_is_handed_back_by_a_stopped_worker(patient_muster: Muster) -> None:
     muster = patient_muster
     team = muster.folder / "team.yaml"
@@ -117,6 +120,7 @@ async def test_a_failure_that_waits_for_room_is_handed_back_by_a_stopped_worker(
     replace="raise  # stopped before",
     seconds=30,
 )
+@pytest.mark.sweep
 async def test_a_request_that_waits_to_be_refused_is_handed_back_by_a_stopped_supervisor(
     patient_muster: Muster,
 ) -> None:

@@ -1,6 +1,5 @@
 """I1, I2, I3: a supervisor is killed, paused past its lease or told to stop at every step, with and without a peer."""
 
-import os
 import signal
 
 import pytest
@@ -71,9 +70,4 @@ async def _until_struck(muster: Muster, fault: str) -> None:
     elif fault == "term":
         assert await muster.ended("s1") == 0
     else:
-        await muster.until(lambda: is_paused(muster.pid("s1")), "s1 is paused")
-
-
-def is_paused(child: int) -> bool:
-    _, status = os.waitpid(child, os.WNOHANG | os.WUNTRACED)
-    return os.WIFSTOPPED(status)
+        await muster.until_paused("s1")

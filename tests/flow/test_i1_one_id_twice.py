@@ -146,6 +146,7 @@ async def test_a_request_whose_message_is_gone_is_answered_from_its_log_by_whoev
 
 
 @guards(DUPLICATES, "await self._put_back(self._held[sequence])", rule="I1", replace="pass", seconds=60)
+@pytest.mark.sweep
 async def test_copies_of_an_open_request_that_are_too_many_to_hold_wait_in_the_queue_for_the_answer(
     muster: Muster,
 ) -> None:

@@ -141,6 +141,7 @@ async def test_a_task_that_the_broker_refuses_for_good_has_failed_and_its_neighb
     assert "message size exceeds maximum allowed" in (answer.tasks[0].reason or "")
 
 
+@pytest.mark.sweep
 async def test_a_full_control_stream_does_not_hold_up_the_answer(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
@@ -182,6 +183,7 @@ async def test_a_full_errors_stream_keeps_no_request_from_its_answer(muster: Mus
     assert (await muster.answer(bad)).status is AnswerStatus.FAILED
 
 
+@pytest.mark.sweep
 async def test_five_hundred_requests_that_wait_for_room_in_tasks_hold_up_no_answer(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
     await muster.leave_room_for("TASKS", messages=1)

@@ -192,6 +192,7 @@ async def test_an_attempt_that_two_workers_finished_unseen_is_listed_and_one_res
     assert [lost.worker for lost in state.tasks["t"].superseded] == [superseded.worker]
 
 
+@pytest.mark.sweep
 async def test_two_coordinators_of_which_one_is_killed_come_to_one_conflict(team: Contest):
     request_id = await start_two(team, coordinators=("c1", "c2"))
     await team.copy(await team.task_message())

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest_asyncio
 
-from muster_bus.broker.embedded import free_port
 from muster_testing import until_asked
 from tests.harness import Muster, running
 
@@ -19,15 +18,14 @@ async def muster(tmp_path: Path) -> AsyncGenerator[Muster]:
 
 
 async def test_a_retried_failure_and_a_success_are_counted_with_the_class_of_the_error(muster: Muster) -> None:
-    port = free_port()
-    await muster.start("coordinator", "c1", "--port", str(port))
+    await muster.start("coordinator", "c1")
     await muster.start("supervisor", "s1")
     await muster.start("worker", "w1")
 
     await muster.answer(await muster.submit([{"id": "a", "orders": {"fail": "not this time", "times": 1}}]))
 
     async def counted() -> bool:
-        text = await asyncio.to_thread(_read, f"http://127.0.0.1:{port}/metrics")
+        text = await asyncio.to_thread(_read, f"{muster.http_url('c1')}/metrics")
         return {
             'muster_results_total{role="scripted",status="failed",error_class="logic"} 1',
             'muster_results_total{role="scripted",status="done",error_class=""} 1',

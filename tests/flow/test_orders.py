@@ -1,17 +1,16 @@
 """People try tasks again and give them to others: over real processes, once, whatever happens to supervisors."""
 
+import asyncio
 import signal
 from typing import Any, Literal
 
 import pytest
 
-from muster_bus.broker.embedded import free_port
 from muster_client import Answered
 from muster_protocol.errors import Invalid
 from muster_protocol.fold import RequestState, TaskPhase
 from muster_protocol.messages import AnswerStatus, ReassignTask, RetryTask
 from tests.flow.test_people import post
-from tests.guards import guards
 from tests.harness import Muster
 
 FAILS_ONCE = {"fail": "the mill is broken", "final": True, "times": 1}
@@ -26,13 +25,16 @@ def chain() -> list[dict[str, Any]]:
     ]
 
 
+async def start_both(muster: Muster) -> None:
+    await asyncio.gather(muster.start("supervisor", "s1"), muster.start("worker", "w1"))
+
+
 def has_failed(state: RequestState) -> bool:
     return "a" in state.tasks and state.tasks["a"].phase is TaskPhase.FAILED
 
 
 async def test_a_task_that_failed_is_tried_again_while_others_run_and_what_was_skipped_is_done(muster: Muster) -> None:
-    await muster.start("supervisor", "s1")
-    await muster.start("worker", "w1")
+    await start_both(muster)
     request = await muster.submit(chain())
     await muster.until_log(request, has_failed)
     with pytest.raises(Invalid, match="did you mean 'a'"):
@@ -91,36 +93,32 @@ async def test_an_attempt_that_nobody_has_taken_yet_is_taken_away_and_its_messag
 
 
 async def test_whoever_says_it_over_http_hears_what_became_of_it(muster: Muster) -> None:
-    await muster.start("supervisor", "s1")
-    await muster.start("worker", "w1")
-    port = free_port()
-    await muster.start("coordinator", "c1", "--port", str(port))
+    await start_both(muster)
+    await muster.start("coordinator", "c1")
     request = await muster.submit(chain())
     await muster.until_log(request, has_failed)
     where = f"/v1/requests/{request}"
 
-    assert (await post(port, "/v1/requests/nobody/retry", {"task": "a"}))[0] == 404
-    code, problem = await post(port, f"{where}/retry", {"task": "d"})
+    assert (await post(muster, "/v1/requests/nobody/retry", {"task": "a"}))[0] == 404
+    code, problem = await post(muster, f"{where}/retry", {"task": "d"})
     assert (code, problem["field"]) == (422, "task_id")
-    code, said = await post(port, f"{where}/reassign", {"task": "a", "role": "second", "reason": "better there"})
+    code, said = await post(muster, f"{where}/reassign", {"task": "a", "role": "second", "reason": "better there"})
     assert (code, said["decision"]["role"], said["decision"]["task_id"]) == (200, "second", "a")
     muster.release("go")
 
     answer = await muster.answer(request)
     assert {row.id: row.role for row in answer.tasks} == {"a": "second", "b": "scripted", "d": "scripted"}
-    assert (await post(port, f"{where}/retry", {"task": "a"}))[0] == 409
+    assert (await post(muster, f"{where}/retry", {"task": "a"}))[0] == 409
 
 
 Fault = Literal["kill", "pause"]
 STRIKE = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP}
 
 
-@guards("libs/protocol/muster_protocol/fold/orders.py", "if body.attempt != next_attempt(task)", rule="I2")
 @pytest.mark.parametrize("fault", ["kill", pytest.param("pause", marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("moment", ["before", pytest.param("after", marks=pytest.mark.sweep)])
 async def test_what_was_said_twice_while_owners_change_is_done_once(muster: Muster, fault: Fault, moment: str) -> None:
-    await muster.start("supervisor", "s1")
-    await muster.start("worker", "w1")
+    await start_both(muster)
     request = await muster.submit(chain())
     await muster.until_log(request, has_failed)
     bus = muster.client.bus

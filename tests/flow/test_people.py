@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from muster_bus.broker.embedded import free_port
 from muster_client import Settled
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import AnswerStatus, Reply, Task
@@ -24,10 +23,10 @@ async def reply(muster: Muster, request: str, choice: str, plan: Plan | None = N
     await muster.client.bus.store(body, muster.client.bus.origin(request, nonce=choice + reason))
 
 
-async def post(port: int, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+async def post(muster: Muster, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     """The status and the JSON that the coordinator answers with."""
     headers = {"content-type": "application/json"}
-    asking = urllib.request.Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), headers)
+    asking = urllib.request.Request(muster.http_url("c1") + path, json.dumps(body).encode(), headers)
 
     def ask() -> tuple[int, bytes]:
         try:
@@ -71,19 +70,18 @@ async def test_a_plan_waits_for_approval_while_its_supervisor_is_killed_and_the_
 
 async def test_whoever_replies_hears_the_decision_over_http_too(muster: Muster) -> None:
     await muster.start("supervisor", "s1")
-    port = free_port()
-    await muster.start("coordinator", "c1", "--port", str(port))
+    await muster.start("coordinator", "c1")
     other = Plan(tasks=(TaskSpec(id="c", description="{}", tag="scripted"),))
     request = await muster.submit(TASKS, approve=True)
     await muster.until_log(request, lambda state: bool(state.open_questions))
     where = f"/v1/requests/{request}/reply"
 
-    assert (await post(port, "/v1/requests/nobody/reply", {"choice": APPROVE}))[0] == 404
-    code, problem = await post(port, where, {"choice": "perhaps"})
+    assert (await post(muster, "/v1/requests/nobody/reply", {"choice": APPROVE}))[0] == 404
+    code, problem = await post(muster, where, {"choice": "perhaps"})
     assert (code, problem["field"]) == (422, "choice")
-    code, taken_in = await post(port, where, {"choice": EDIT, "plan": other.model_dump(mode="json")})
+    code, taken_in = await post(muster, where, {"choice": EDIT, "plan": other.model_dump(mode="json")})
     assert (code, taken_in["decision"]["choice"]) == (200, EDIT)
-    code, problem = await post(port, where, {"choice": APPROVE})
+    code, problem = await post(muster, where, {"choice": APPROVE})
     assert (code, problem["decision"]["choice"]) == (409, EDIT)
 
     await muster.start("worker", "w1")

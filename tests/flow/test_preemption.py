@@ -1,6 +1,7 @@
 """`preempt: true`: a high task for which no slot is free takes that of a low one, which loses nothing but time."""
 
 import asyncio
+import contextlib
 import json
 import signal
 from collections.abc import AsyncGenerator
@@ -12,7 +13,7 @@ import pytest
 
 from muster_protocol import subjects
 from muster_protocol.messages import AnswerStatus, ResultStatus
-from muster_testing.messages_server import message, running_messages_server, text, tool_use
+from muster_testing.messages_server import MessagesServer, message, running_messages_server, text, tool_use
 from muster_testing.waiting import until_asked
 from tests.guards import guards
 from tests.harness import Muster, running
@@ -117,17 +118,20 @@ async def test_a_plain_function_is_left_alone_for_nobody_can_stop_its_thread(mus
     assert (muster.executions(low)["b"], await hand_backs(muster, low)) == (1, [])
 
 
-@guards(ATTEMPT, "await self._store_spent(self._gives_way)", rule="I12", seconds=60)
-async def test_what_a_preempted_run_had_spent_is_counted(tmp_path: Path):
+@contextlib.asynccontextmanager
+async def thinking(folder: Path) -> AsyncGenerator[tuple[Muster, MessagesServer]]:
+    """A worker with one slot whose model asks for a tool, and then takes for ever."""
     call = message(tool_use("call_1", "calculate", expression="1 + 1"), stop="tool_use")
     last = replace(message(text("2")), is_held=True)
-    async with (
-        running(tmp_path, roles=THINKING + PREEMPT) as muster,
-        running_messages_server(call, last) as server,
-    ):
-        await asyncio.gather(
-            muster.start("worker", "w1", "--slots", "1", env=server.environment), muster.start("supervisor", "s1")
-        )
+    async with running(folder, roles=THINKING + PREEMPT) as muster, running_messages_server(call, last) as server:
+        worker = muster.start("worker", "w1", "--slots", "1", env=server.environment)
+        await asyncio.gather(worker, muster.start("supervisor", "s1"))
+        yield muster, server
+
+
+@guards(ATTEMPT, "await self._store_spent(self._gives_way)", rule="I12", seconds=60)
+async def test_what_a_preempted_run_had_spent_is_counted(tmp_path: Path):
+    async with thinking(tmp_path) as (muster, server):
         low = await muster.submit([{"id": "t", "tag": "thinker", "description": "add 1 and 1"}], priority="low")
         await muster.until(lambda: len(server.requests) == 2, "its last turn is awaited")
 
@@ -140,15 +144,7 @@ async def test_what_a_preempted_run_had_spent_is_counted(tmp_path: Path):
 
 @guards(ATTEMPT, " or self._meter.is_asking_within_limit", rule="I9", seconds=60)
 async def test_i9_what_has_spent_of_a_budget_does_not_give_way_since_its_next_run_might_spend_it_again(tmp_path: Path):
-    call = message(tool_use("call_1", "calculate", expression="1 + 1"), stop="tool_use")
-    last = replace(message(text("2")), is_held=True)
-    async with (
-        running(tmp_path, roles=THINKING + PREEMPT) as muster,
-        running_messages_server(call, last) as server,
-    ):
-        await asyncio.gather(
-            muster.start("worker", "w1", "--slots", "1", env=server.environment), muster.start("supervisor", "s1")
-        )
+    async with thinking(tmp_path) as (muster, server):
         tasks = [{"id": "t", "tag": "thinker", "description": "add 1 and 1"}]
         low = await muster.submit(tasks, priority="low", budget={"tokens": 50_000})
         await muster.until(lambda: len(server.requests) == 2, "its last turn is awaited")

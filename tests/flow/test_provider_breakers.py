@@ -74,7 +74,8 @@ async def test_roles_of_one_provider_wait_together_and_the_others_go_on(tmp_path
 ORDERED = {"id": "s", "tag": "scripted", "description": "{}"}
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.sweep)])
+@pytest.mark.sweep
+@pytest.mark.parametrize("count", [2, 4])
 async def test_the_supervisors_own_calls_count_and_wait_as_well(tmp_path: Path, count: int) -> None:
     model = Scripted(lambda _: ModelAway("busy (529)", retry_after_seconds=0.0))
     model.provider = "anthropic"

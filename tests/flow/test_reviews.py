@@ -109,8 +109,8 @@ async def test_a_failed_task_is_replaced_and_nothing_is_missing(tmp_path: Path) 
     ("replies", "reason"),
     [
         ([verdict("more"), verdict("more")], "said nothing that can be used: tasks: more names at least one task"),
-        ([refusal(404, "not_found_error", "no such model")], "not found (404)"),
-        ([message(text("I cannot"), stop="refusal")], "the model declines"),
+        pytest.param([refusal(404, "not_found_error", "no such model")], "not found (404)", marks=pytest.mark.sweep),
+        pytest.param([message(text("I cannot"), stop="refusal")], "the model declines", marks=pytest.mark.sweep),
     ],
 )
 async def test_a_model_that_says_nothing_of_use_leaves_the_answer_as_it_would_be(
@@ -133,7 +133,7 @@ async def test_a_model_that_says_nothing_of_use_leaves_the_answer_as_it_would_be
 @pytest.mark.parametrize(
     ("fields", "team", "expected"),
     [
-        ({"deadline_seconds": 9}, {}, "too few for more work"),
+        pytest.param({"deadline_seconds": 9}, {}, "too few for more work", marks=pytest.mark.sweep),
         ({"budget": {"tasks": 2}}, {}, "the plan has as many tasks as it may have"),
         pytest.param({"num_tasks": 2}, {}, None, marks=pytest.mark.sweep),
         pytest.param({}, {"rounds": 0}, None, marks=pytest.mark.sweep),

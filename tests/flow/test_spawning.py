@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from muster_protocol.messages import Answer, AnswerStatus, Extended
-from tests.flow.test_i1_every_step import is_paused
 from tests.harness import Muster, running
 
 ROLES = '  - {name: finder, spawns: true, run: "muster_testing.roles:scripted"}\n'
@@ -127,7 +126,7 @@ async def test_i2_a_fault_of_the_supervisor_while_the_plan_grows_leaves_one_grow
     await finders.start("supervisor", "s1", die_at=step if fault == "kill" else f"{fault}@{step}")
     request = await finders.submit(adds(found("x"), found("y")))
     if fault == "stop":
-        await finders.until(lambda: is_paused(finders.pid("s1")), "s1 is paused")
+        await finders.until_paused("s1")
     else:
         await finders.ended("s1")
 

@@ -172,7 +172,7 @@ async def muster(tmp_path: Path) -> AsyncGenerator[Muster]:
 async def places(muster: Muster, tmp_path: Path) -> AsyncGenerator[Places]:
     """A running coordinator, and a folder whose commands find it and the broker."""
     await muster.start("coordinator", "c1")
-    (api,) = re.findall(r"ready: (http://\S+)", muster.service_log("c1"))
+    api = muster.http_url("c1")
     folder = tmp_path / "here"
     folder.mkdir()
     with ExitStack() as held:
@@ -181,6 +181,7 @@ async def places(muster: Muster, tmp_path: Path) -> AsyncGenerator[Places]:
         yield Places(api, Here(folder))
 
 
+@pytest.mark.sweep
 async def test_all_places_agree_on_a_request_from_the_queue_to_its_answer(
     muster: Muster, places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,8 @@
 
 import signal
 
+import pytest
+
 from tests.flow.misbehaving_team import orders, start_misbehaving
 from tests.harness import Muster
 
@@ -16,6 +18,7 @@ async def test_a_role_that_blocks_a_thread_does_not_keep_a_worker_from_leaving(m
     assert await muster.ended("w1") == 0
 
 
+@pytest.mark.sweep
 async def test_a_role_that_refuses_to_be_cancelled_does_not_keep_a_worker_from_leaving(muster: Muster) -> None:
     await start_misbehaving(muster, grace_seconds=5)
     request = await muster.submit([{"id": "a", "description": orders(action="stay")}])

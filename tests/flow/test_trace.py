@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -107,7 +106,7 @@ async def test_a_request_by_http_hangs_under_its_server_span_or_under_the_caller
     muster: Muster, collector: Collector
 ) -> None:
     await muster.start("coordinator", "c1", env=collector.environment)
-    (address,) = re.findall(r"ready: (http://\S+)", muster.service_log("c1"))
+    address = muster.http_url("c1")
     await start_services(muster, collector)
     for path in ("healthz", "readyz") * 3:
         await asyncio.to_thread(_get, f"{address}/{path}")

@@ -24,7 +24,7 @@ def test_a_collected_test_that_reports_nothing_interrupts_the_run(tmp_path: Path
     (tmp_path / "conftest.py").write_text(PASSED_OVER.format(name=passed_over))
 
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", str(tmp_path)],
+        [sys.executable, "-m", "pytest", "-n", "1", "-p", "no:cacheprovider", str(tmp_path)],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,

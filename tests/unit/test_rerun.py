@@ -101,7 +101,7 @@ def test_a_test_that_fails_again_makes_the_run_red(tmp_path: Path):
     assert verdicts(ran) == ["FAILED TWICE test_it.py::test_y", "FLAKY test_it.py::test_x"]
 
 
-@pytest.mark.parametrize("processes", ["0", "2"])
+@pytest.mark.parametrize("processes", [pytest.param("0", marks=pytest.mark.sweep), "2"])
 def test_a_file_that_cannot_be_collected_makes_the_run_red_at_once(tmp_path: Path, processes: str):
     (tmp_path / "test_broken.py").write_text("import no_such_module\n")
 

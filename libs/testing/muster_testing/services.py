@@ -1,21 +1,19 @@
 """Muster's services in processes of their own: started, stopped, killed and waited for by name."""
 
 import asyncio
-import os
+import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from muster_bus.broker.embedded import die_with_parent, free_port
-from muster_testing.waiting import LIMIT_SECONDS
+from muster_testing.starting import Process, inherited, muster_command, start_process
+from muster_testing.waiting import LIMIT_SECONDS, until_asked
 
 GRACE_SECONDS = 10.0
-# A test must not spend somebody's key, nor depend on the settings of a deployment: what it needs it passes itself.
-NOT_INHERITED = ("MUSTER_", "ANTHROPIC_", "OPENAI_", "OTEL_")
 READY = ("ready:", " is ready")  # the service's log line, or the command's line on standard output
+HTTP_URL = re.compile(r"ready: (http://\S+)")
 SHOWN_CHARACTERS = 2000  # of the log of a service that ended
 
 
@@ -26,9 +24,8 @@ class Services:
         self.team_file = team_file.resolve()
         self.folder = folder
         self.url = url
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes: dict[str, Process] = {}
         self._log_starts: dict[str, int] = {}  # where the log of the present process begins
-        self._die_with_parent = die_with_parent()
 
     async def start(
         self,
@@ -56,14 +53,23 @@ class Services:
         path = self.folder / f"{instance}.log"
         self._log_starts[instance] = path.stat().st_size if path.exists() else 0
         with path.open("ab") as output:
-            self._processes[instance] = subprocess.Popen(
-                command(service, instance, *self._options(service, options), die_at=die_at),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env={**environment(self.folder, self.url, grace_seconds), **(env or {})},
-                preexec_fn=self._die_with_parent,
-            )
+            words = [service, "--name", instance, *self._options(service, options)]
+            env = {**environment(self.folder, self.url, grace_seconds), **(env or {})}
+            self._processes[instance] = start_process(words, die_at, env, output)
+
+    async def until_paused(self, instance: str) -> None:
+        """Wait until a signal has stopped a service in the middle of its work."""
+        asked = ["ps", "-p", str(self.pid(instance)), "-o", "stat="]
+
+        async def ask() -> bool:
+            done = await asyncio.to_thread(subprocess.run, asked, capture_output=True, text=True, check=True)
+            return done.stdout.startswith("T")
+
+        await until_asked(ask, f"{instance} is paused")
+
+    def http_url(self, instance: str) -> str:
+        """Where a coordinator that is ready serves its API."""
+        return HTTP_URL.findall(self.service_log(instance))[-1]
 
     def pid(self, instance: str) -> int:
         return self._processes[instance].pid
@@ -87,7 +93,7 @@ class Services:
 
     def kill(self, instance: str) -> None:
         """End a service as a crash would."""
-        self._processes[instance].kill()
+        self._processes[instance].send_signal(signal.SIGKILL)
         self._processes[instance].wait()
 
     async def stop(self, instance: str, within: float = LIMIT_SECONDS) -> int:
@@ -121,27 +127,24 @@ class Services:
         for process in self._processes.values():
             if process.poll() is None:
                 process.send_signal(signal.SIGCONT)
-                process.kill()
+                process.send_signal(signal.SIGKILL)
             process.wait()
 
     def _options(self, service: str, options: tuple[str, ...]) -> tuple[str, ...]:
         if service != "coordinator":
             return ("--team-file", str(self.team_file), *options)
-        return options if "--port" in options else ("--port", str(free_port()), *options)
+        return options if "--port" in options else ("--port", "0", *options)
 
 
-def command(service: str, instance: str, *options: str, die_at: str | None = None) -> list[str]:
-    """What starts a service: the `muster` command, or the same command that crashes at a step."""
-    module = ["muster_testing.crash", die_at] if die_at else ["muster_cli"]
-    return [sys.executable, "-m", *module, service, "--name", instance, *options]
+def command(service: str, instance: str, *options: str) -> list[str]:
+    """What starts a service: the `muster` command."""
+    return muster_command([service, "--name", instance, *options])
 
 
 def environment(folder: Path, url: str, grace_seconds: float = GRACE_SECONDS) -> dict[str, str]:
     """The environment of a service: it imports what the test can import, and finds the broker and the test's folder."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(NOT_INHERITED)}
     return {
-        **inherited,
-        "PYTHONPATH": os.pathsep.join(str(path) for path in sys.path if path),
+        **inherited(),
         "MUSTER_NATS_URL": url,
         "MUSTER_GRACE_SECONDS": f"{grace_seconds:g}",
         "MUSTER_TEST_FOLDER": str(folder),

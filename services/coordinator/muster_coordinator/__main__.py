@@ -8,7 +8,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from muster_bus.process.arguments import add_name, port
+from muster_bus.process.arguments import add_name, port_or_any
 from muster_bus.process.command import run_command
 
 if TYPE_CHECKING:
@@ -19,7 +19,9 @@ SUMMARY = "run a coordinator: it serves the HTTP API and reports work that was d
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--host", help="to listen on; default MUSTER_HTTP_HOST or 127.0.0.1")
-    parser.add_argument("--port", type=port, metavar="N", help="default MUSTER_HTTP_PORT or 8080")
+    parser.add_argument(
+        "--port", type=port_or_any, metavar="N", help="default MUSTER_HTTP_PORT or 8080; 0: any free one"
+    )
     add_name(parser)
 
 
@@ -28,7 +30,7 @@ async def serve(given: Namespace, settings: "Settings") -> int:
     from muster_bus.process.service import run_service
     from muster_coordinator.coordinator import Coordinator
 
-    host, port = given.host or settings.http_host, given.port or settings.http_port
+    host, port = given.host or settings.http_host, settings.http_port if given.port is None else given.port
     return await run_service("coordinator", given.name, settings, lambda bus: Coordinator(bus, host, port))
 
 

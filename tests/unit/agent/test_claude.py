@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from muster_agent.budget import Limit, Meter
-from muster_agent.errors import BadOutput, KeyRefused, ModelAway, OutOfBudget, Refused, Unfinished
+from muster_agent.errors import BadOutput, KeyRefused, ModelAway, OutOfBudget, RateLimited, Refused, Unfinished
 from muster_agent.functions import Context
 from muster_agent.loop import Bounds, work
 from muster_agent.models.choose import choose_model
@@ -125,6 +125,15 @@ async def test_a_busy_provider_is_a_retryable_error(status: int, kind: str):
             await model.ask(refine())
 
     assert caught.value.retry_after_seconds == 7
+
+
+async def test_a_busy_provider_may_give_a_date_in_place_of_seconds():
+    said = {"retry_after": "Fri, 15 Jan 2027 08:00:09 GMT", "date": "Fri, 15 Jan 2027 08:00:00 GMT"}
+    async with claude(refusal(429, "rate_limit_error", "slow down", **said)) as (model, _):
+        with pytest.raises(RateLimited) as caught:
+            await model.ask(refine())
+
+    assert caught.value.retry_after_seconds == 9
 
 
 async def test_a_refused_key_is_final_and_names_the_way_out():

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster_bus.clock import BrokerClock
@@ -133,6 +133,7 @@ def _read_on(observer: Observer, log: Sequence[Raw], most: int) -> None:
 
 @pytest.mark.parametrize("is_expected", [True, False])
 @given(data=st.data(), views=views)
+@settings(max_examples=50)  # of whole logs, each of which is counted after every entry
 def test_the_overview_counts_what_the_fold_counts(data: st.DataObject, views: list[tuple[str, int]], is_expected: bool):
     entries = data.draw(observed_logs(is_expected=is_expected))
     log = [_stored(entry) for entry in entries]
@@ -153,6 +154,7 @@ def test_the_overview_counts_what_the_fold_counts(data: st.DataObject, views: li
 
 
 @given(observed_logs(is_expected=False), st.data())
+@settings(max_examples=50)
 def test_a_log_that_is_read_twice_counts_once(entries: list[Entry], data: st.DataObject):
     log = [_stored(entry) for entry in entries]
     again = data.draw(st.integers(0, len(log)))

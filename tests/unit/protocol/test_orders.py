@@ -10,6 +10,7 @@ from muster_protocol.fold import Entry, RequestState, TaskPhase, apply, fold, is
 from muster_protocol.fold.orders import fault_of_move, fault_of_retry
 from muster_protocol.messages import Budget, Decision, Failure
 from muster_protocol.plan import TaskSpec
+from tests.guards import guards
 from tests.unit.protocol.arbitrary import logs
 from tests.unit.protocol.invariants import assert_consistent, known_at
 from tests.unit.protocol.log_builder import (
@@ -200,6 +201,7 @@ def test_a_list_that_was_refused_was_never_begun():
     assert fault_of_retry(log.state, "each") == "each was never begun: a gave no list"
 
 
+@guards("libs/protocol/muster_protocol/fold/orders.py", "if body.attempt != next_attempt(task)", rule="I2", seconds=40)
 @given(logs(), st.data())
 @settings(max_examples=60)
 def test_an_order_that_is_copied_again_by_whomever_and_whenever_changes_nothing(

@@ -17,13 +17,13 @@ from nats.errors import TimeoutError as NatsTimeoutError
 from nats.protocol import command
 from nats.protocol.parser import PERMISSIONS_ERR, STALE_CONNECTION
 
+from muster_bus.background import end
 from muster_bus.broker.cancelling import heeding_cancellation
 from muster_bus.broker.silence import Silence
 
 SHORT_SECONDS = 5.0  # a connection that ends sooner was no good …
 LONGEST_PAUSE_SECONDS = 2.0  # … and the next is tried later each time, up to this
 CLOSE_SECONDS = 1.0
-CANCEL_SECONDS = 0.05
 PINGS_PER_LEASE = 8
 LEAST_PING_SECONDS = 0.5  # a busy machine stands still for a second, which is no dead peer
 MOST_PING_SECONDS = 5.0  # where leases are long a dead peer is noticed soon all the same
@@ -267,9 +267,6 @@ async def connect_within(seconds: float, connecting: Coroutine[Any, Any, None], 
             raise TimeoutError
         task.result()
     finally:
-        refusal.cancel()
-        while not task.done():
-            task.cancel()
-            await asyncio.wait({task}, timeout=CANCEL_SECONDS)
+        await end(task, refusal)
         if not task.cancelled():
             task.exception()  # retrieved, or asyncio would log it as never retrieved

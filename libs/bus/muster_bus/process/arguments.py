@@ -27,6 +27,11 @@ def port(text: str) -> int:
     return _whole(text, 65_535, "a port from 1 to 65535")
 
 
+def port_or_any(text: str) -> int:
+    """A port, 0 for one that is free, or a usage error."""
+    return 0 if text == "0" else port(text)
+
+
 def _whole(text: str, most: int | None, what: str) -> int:
     if not text.isdecimal() or int(text) < 1 or (most is not None and int(text) > most):
         raise argparse.ArgumentTypeError(f"{text!r} is not {what}")

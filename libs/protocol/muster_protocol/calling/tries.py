@@ -29,21 +29,15 @@ class GaveUp(NamedTuple):
 Verdict = Delivered | TryLater | GaveUp
 
 
-def verdict(status: int, retry_after: str | None) -> Verdict:
-    """What the status of a reply means."""
+def verdict(status: int, asked_seconds: float | None) -> Verdict:
+    """What the status of a reply means, which may ask for some seconds of peace."""
     if 200 <= status < 300:
         return Delivered()
     if status in LATER or status >= 500:
-        return TryLater(f"the receiver says {status}", asked_seconds(retry_after))
+        return TryLater(f"the receiver says {status}", min(MOST_SECONDS, asked_seconds or 0.0))
     if 300 <= status < 400:
         return GaveUp(f"the receiver says {status}: it redirects, which is not followed; ask with the final address")
     return GaveUp(f"the receiver says {status}")
-
-
-def asked_seconds(retry_after: str | None) -> float:
-    """How many seconds `Retry-After` asks for; bounded, and 0 where it gives a date or nothing that can be read."""
-    text = (retry_after or "").strip()
-    return min(MOST_SECONDS, float(text)) if len(text) <= 9 and text.isascii() and text.isdigit() else 0.0
 
 
 def next_try(request_id: str, tries: int) -> float:

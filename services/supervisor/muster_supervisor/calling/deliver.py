@@ -115,7 +115,7 @@ class Deliveries:
             return GaveUp(str(reason))
         except NoReply as reason:
             return TryLater(str(reason))
-        return verdict(reply.status, reply.retry_after)
+        return verdict(reply.status, reply.asked_seconds)
 
     async def _addresses(self, target: Target) -> list[str]:
         """What the host's name stands for now; Invalid if any of it may not be called."""

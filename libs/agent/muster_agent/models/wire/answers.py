@@ -1,8 +1,10 @@
 """What the errors of a provider mean, whichever package met them."""
 
+import time
 from collections.abc import Mapping
 
 from muster_agent.errors import KeyRefused, ModelAway, NotPaid, RateLimited
+from muster_protocol.calling.retry_after import asked_seconds
 from muster_protocol.errors import MusterError, Terminal
 
 
@@ -30,10 +32,7 @@ def refusal_of(model: str, status: int, reason: str, headers: Mapping[str, str],
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that the server asks for; None if it gives a date or something unreadable."""
-    for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            return max(0.0, float(headers[name]) / scale)
-        except (KeyError, ValueError):
-            continue
-    return None
+    """The seconds that the server asks for; None if it does not, or nothing that can be read."""
+    now, date = time.time(), headers.get("date")
+    milliseconds = asked_seconds(headers.get("retry-after-ms"), date, now)
+    return asked_seconds(headers.get("retry-after"), date, now) if milliseconds is None else milliseconds / 1000

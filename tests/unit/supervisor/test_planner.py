@@ -1,5 +1,6 @@
 """From a request to a plan: given, unfolded, or by a model that gets one chance to correct it."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.guards import guards
 from tests.unit.agent.teams import team
 
 TEAM = team({"name": "researcher", "tags": ["research"]}, {"name": "writer"})
+PLANNER = "services/supervisor/muster_supervisor/planning/planner.py"
 GOOD = '{"tasks": [{"id": "a", "description": "find the height of the tower", "tag": "research"}]}'
 BAD = '{"tasks": [{"id": "a", "description": "find the height of the tower", "tag": "reserch"}]}'
 
@@ -35,6 +37,26 @@ async def test_an_explicit_plan_is_taken_as_it_is_without_a_model():
     plan, usage, _, _ = await make_plan(request(text=None, plan=given), TEAM, Scripted([]))
 
     assert (plan.tasks[0].tag, usage) == ("research", Usage())
+
+
+@guards(PLANNER, "await asyncio.sleep(0)  # before the checks", rule="I4")
+@guards(PLANNER, "await asyncio.sleep(0)  # after them", rule="I4")
+@guards(PLANNER, "await asyncio.sleep(0)  # before it is recorded", rule="I4")
+async def test_other_requests_get_turns_while_a_large_plan_is_checked():
+    given = {"tasks": [{"id": "a", "description": "find the height", "tag": "research"}]}
+    turns = 0
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    other = asyncio.get_running_loop().create_task(turn())
+    await make_plan(request(text=None, plan=given), TEAM, Scripted([]))
+    other.cancel()
+
+    assert turns == 2, "the first turn begins before the checks, and each of the others ends one"
 
 
 async def test_a_map_unfolds_into_a_task_for_each_item():

@@ -130,7 +130,9 @@ class RepairedClient(Client):
             try:
                 if self._transport.at_eof():
                     raise UnexpectedEOF
-                await self._ps.parse(await self._transport.read(DEFAULT_BUFFER_SIZE))
+                await self._ps.parse(data := await self._transport.read(DEFAULT_BUFFER_SIZE))
+                if len(data) == DEFAULT_BUFFER_SIZE:
+                    await asyncio.sleep(0)  # more is there, and what came with this part is to be done first
             except Exception as error:  # noqa: BLE001 - whatever came over the wire
                 await self._process_op_err(error)
                 return

@@ -195,7 +195,7 @@ class TaskState:
     @property
     def seconds(self) -> float:
         """What its attempts took, all together."""
-        return round(sum([attempt.result.seconds for attempt in self.attempts if attempt.result]), 3)
+        return round(sum([one.result.seconds for one in self.attempts if one.result is not None]), 3)
 
     def outcome(self) -> OutcomeFields:
         """Its row in the answer's table."""

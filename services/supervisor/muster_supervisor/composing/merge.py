@@ -67,9 +67,10 @@ def parts(state: RequestState) -> dict[str, TaskState]:
 
 def _made_of(state: RequestState, task_id: str) -> tuple[str, ...]:
     """What a task was made of: what it depends on, and for an item also whoever gave the list."""
-    task, spec = state.tasks[task_id], state.tasks[task_id].spec
+    task = state.tasks[task_id]
+    spec = task.spec
     needs = spec.dependencies
-    if task.grown_by:
+    if task.grown_by and needs:
         needs = tuple(name for name in needs if _stands_for(task, state.tasks[name]))
     return needs if spec.item_of is None or spec.item_of not in state.tasks else (*needs, spec.item_of)
 
@@ -104,6 +105,8 @@ def _done_ends(state: RequestState) -> list[str]:
 
 def _is_end(state: RequestState, task: TaskState) -> bool:
     """Whether nobody's output stands for its own; a list that was gone over ends in its items."""
+    if not task.dependents:
+        return not task.unfolded
     return not task.unfolded and not any(_stands_for(state.tasks[name], task) for name in task.dependents)
 
 

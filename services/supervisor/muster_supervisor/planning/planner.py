@@ -3,6 +3,7 @@
 It knows neither the log nor the lease: `steps/plan.py` records what is made here.
 """
 
+import asyncio
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -51,7 +52,7 @@ class Planned(NamedTuple):
 async def make_plan(request: Request, team: Team, model: Model, seen: Seen = NOTHING_SEEN) -> Planned:
     """The plan of a request."""
     plan, usage = await draft_plan(request, team, model, seen)
-    return _accepted(plan, request, team, usage)
+    return await _accepted(plan, request, team, usage)
 
 
 async def draft_plan(request: Request, team: Team, model: Model, seen: Seen = NOTHING_SEEN) -> tuple[Plan, Usage]:
@@ -143,9 +144,11 @@ def _linted(plan: Plan, request: Request, team: Team) -> list[Finding]:
         return findings
 
 
-def _accepted(plan: Plan, request: Request, team: Team, usage: Usage) -> Planned:
-    """The plan, checked and routed; a plan with errors is refused."""
+async def _accepted(plan: Plan, request: Request, team: Team, usage: Usage) -> Planned:
+    """The plan, checked and routed; a plan with errors is refused. The requests of others get turns meanwhile."""
+    await asyncio.sleep(0)  # before the checks
     findings = _linted(plan, request, team)
+    await asyncio.sleep(0)  # after them
     if wrong := errors(findings):
         raise Unplannable(_together(wrong), wrong[0].where, usage)
     routed = route(plan, team)
@@ -154,6 +157,7 @@ def _accepted(plan: Plan, request: Request, team: Team, usage: Usage) -> Planned
         text = f"{count:,} dependencies in all, with the copies of what is broadcast; the most is {MAX_DEPENDENCIES:,}"
         raise Unplannable(text, "plan.tasks", usage)
     same = [] if request.map is not None else same_work(plan)  # not of what is routed: copies of a broadcast are meant
+    await asyncio.sleep(0)  # before it is recorded
     return Planned(routed, usage, tuple(str(finding) for finding in findings), same)
 
 

@@ -1,7 +1,7 @@
 """Runs one attempt of the role that has a task's tag. Whatever a role raises is its failure, never the worker's."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from muster_agent.budget import Limit, Meter
@@ -20,15 +20,25 @@ from muster_worker.runners.model import ModelRunner
 Runner = FunctionRunner | ModelRunner
 
 
+def _itself(model: Model) -> Model:
+    return model
+
+
 class Executor:
-    """The roles of one worker, ready to run."""
+    """The roles of one worker, ready to run. `heard` may put something around each model that they use."""
 
     def __init__(
-        self, team: Team, env: Mapping[str, str], roles: Iterable[str] | None = None, name: str | None = None
+        self,
+        team: Team,
+        env: Mapping[str, str],
+        roles: Iterable[str] | None = None,
+        name: str | None = None,
+        heard: Callable[[Model], Model] = _itself,
     ) -> None:
         chosen = team.roles if roles is None else tuple(team.role(name) for name in roles)
         self._team = team
         self._env = env
+        self._heard = heard
         self._models: dict[tuple[str, float], Model] = {}
         self._by_tag: dict[str, Runner] = {}
         self._caps = {role.name: role.slots for role in chosen if "slots" in role.model_fields_set}
@@ -114,7 +124,7 @@ class Executor:
         """One client per model and process."""
         key = (name, offline_seconds)
         if key not in self._models:
-            self._models[key] = choose_model(name, self._env, self._team.prices, offline_seconds)
+            self._models[key] = self._heard(choose_model(name, self._env, self._team.prices, offline_seconds))
         return self._models[key]
 
 

@@ -29,9 +29,9 @@ def load_team(path: Path | str, *rules: Rule) -> Team:
     return _team(found, str(file), source.raw, source.lines, source.mistakes)
 
 
-def team_of(raw: Mapping[Any, Any], folder: Path) -> Team:
-    """The team that a mapping describes; relative paths start at the folder."""
-    return _team(check(raw, folder, ()), "team file", raw, {}, [])
+def team_of(raw: Mapping[Any, Any], folder: Path, named: str = "team file") -> Team:
+    """The team that a mapping describes; relative paths start at the folder. `named` stands in its mistakes."""
+    return _team(check(raw, folder, ()), named, raw, {}, [])
 
 
 def check(raw: Mapping[Any, Any], folder: Path, rules: tuple[Rule, ...]) -> Team | list[Mistake]:

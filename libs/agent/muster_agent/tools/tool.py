@@ -35,8 +35,8 @@ class Tool:
 def tool_of(function: Callable[..., Any], description: str = "") -> Tool:
     """A tool from a function: the schema from its signature, the description from its docstring."""
     called = getattr(function, "__name__", "")
-    if not called:
-        raise Invalid(f"{function!r} has no name; a tool is a function")
+    if not called.isidentifier():
+        raise Invalid(f"{called or repr(function)} has no name for a model to call; a tool is a function with a name")
     fields = {name: _field(called, parameter) for name, parameter in _parameters(function, called).items()}
     try:
         arguments = create_model(called, __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)

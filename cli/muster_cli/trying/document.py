@@ -5,7 +5,7 @@ from typing import Any
 from muster_agent.models.port import ToolOutput
 from muster_agent.models.prompts import prompt
 from muster_protocol.messages import Usage
-from muster_worker.trying import Asked, Trial
+from muster_worker.trying.trial import Asked, Trial
 
 
 def document_of(trial: Trial) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from muster_cli.trying.document import document_of
 from muster_cli.trying.shown import beginning, lines_of
 from muster_cli.view.console import read_standard_input, say, say_json
 from muster_protocol.messages import ResultStatus
-from muster_worker.trying import Trying, try_role
+from muster_worker.trying.trial import Trying, try_role
 
 if TYPE_CHECKING:
     from muster_bus.process.settings import Settings

@@ -9,7 +9,7 @@ from muster_agent.team.schema import ModelRole
 from muster_cli.trying.document import tools_of, turns_of
 from muster_cli.view.plain import duration
 from muster_protocol.messages import Usage
-from muster_worker.trying import Asked, Trial, Trying
+from muster_worker.trying.trial import Asked, Trial, Trying
 
 WIDTH = 80
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from muster_agent.team.file import load_team
 from muster_agent.team.lookup import find_team_file
-from muster_agent.team.schema import BUILT_IN_TOOLS, ModelRole, Team, is_import_path
+from muster_agent.team.schema import BUILT_IN_TOOLS, ModelRole, Team, card_of, is_import_path
 from muster_agent.tools.load import tools_for
 from muster_agent.tools.tool import Tool, error_text
 from muster_bus.process.command import Exit
@@ -63,7 +63,7 @@ async def _call(tool: Tool, arguments: dict[str, Any]) -> tuple[str, str | None,
 def _tool(team: Team, name: str) -> Tool:
     """The tool of this name: one of a role, a built-in one, or any function by its import path."""
     roles = [role for role in team.roles if isinstance(role, ModelRole)]
-    of_roles = {tool.rpartition(":")[2]: tool for role in roles for tool in role.tools}
+    of_roles = {called: tool for role in roles for called, tool in zip(card_of(role).tools, role.tools, strict=True)}
     path = of_roles.get(name) or (name if name in BUILT_IN_TOOLS or is_import_path(name) else None)
     if path is None:
         known = nearest(name, {*of_roles, *BUILT_IN_TOOLS})

@@ -31,6 +31,9 @@ class TaskFields(TypedDict, total=False):
     over: str
 
 
+KNOWN = {*TaskFields.__annotations__, "tag", "after"}
+
+
 class Plan:
     """Tasks and what each waits for. `task()` gives the id by which others name it in `after`."""
 
@@ -47,9 +50,9 @@ class Plan:
     ) -> str:
         """Add a task for a tag, to be done after others; returns its id."""
         dependencies = (after,) if isinstance(after, str) else tuple(after)
-        unknown = [str(name) for name in fields if name not in TaskFields.__annotations__]
+        unknown = [str(name) for name in fields if name not in KNOWN]
         if unknown:
-            raise Invalid(f"a task has no {unknown[0]!r}{nearest(unknown[0], TaskFields.__annotations__)}", "task")
+            raise Invalid(f"a task has no {unknown[0]!r}{nearest(unknown[0], KNOWN)}", "task")
         free = (name for n in count(len(self._tasks) + 1) if (name := f"t{n}") not in self._tasks)
         task_id = fields.get("id") or next(free)
         if task_id in self._tasks:
@@ -57,7 +60,8 @@ class Plan:
         needed = [*dependencies, *([fields["over"]] if "over" in fields else [])]
         for name in needed:
             if name not in self._tasks:
-                raise Invalid(f"no task {name!r} was added before{nearest(name, self._tasks)}", "task.after")
+                known = nearest(name, self._tasks) if self._tasks else "; add it first"
+                raise Invalid(f"no task {name!r} was added before{known}", "task.after")
         said = {**fields, "id": task_id, "description": description, "tag": tag, "dependencies": dependencies}
         try:
             self._tasks[task_id] = values.TaskSpec.model_validate(said)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
 
 from muster.here import Here
 from muster.marks import Function, Role, keys_of
+from muster.marks import tool as checked
 from muster.plan import Plan
 from muster.team_file import write_team
 from muster_agent.team.file import load_team, team_of
@@ -17,7 +18,7 @@ from muster_client.client import Client, RequestFields
 from muster_protocol.messages import Answer, Output
 
 if TYPE_CHECKING:
-    from muster_worker.trying import Trial
+    from muster_worker.trying.trial import Trial
 
 
 class TeamKeys(TypedDict, total=False):
@@ -106,7 +107,7 @@ class Team:
     ) -> "Trial":
         """Run one role alone, without a broker: what `muster role try` shows. A failure is in the outcome."""
         from muster.running import environment
-        from muster_worker.trying import Trying, try_role
+        from muster_worker.trying.trial import Trying, try_role
 
         with self._here.importable():
             trying = Trying(self.spec, name, environment())
@@ -127,5 +128,5 @@ def _raw(role: Role | Function, here: Here) -> dict[str, Any]:
     tools: object = keys.get("tools")
     if isinstance(tools, list | tuple):
         listed = cast("Sequence[object]", tools)
-        keys["tools"] = [here.path_of(tool) if callable(tool) else tool for tool in listed]
+        keys["tools"] = [here.path_of(checked(tool)) if callable(tool) else tool for tool in listed]
     return keys

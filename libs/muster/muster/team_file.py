@@ -1,13 +1,15 @@
 """Writes a team as a team file."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from muster.here import require_beside
-from muster_agent.team.schema import FunctionRole, Role, Team
+from muster_agent.team.mistakes import roles_in, tools_in
+from muster_agent.team.schema import Role, Team
 from muster_protocol.errors import Invalid
 
 HEAD = "# Written by Team.to_file(); `muster check` says what is wrong after a change.\n"
@@ -15,11 +17,12 @@ HEAD = "# Written by Team.to_file(); `muster check` says what is wrong after a c
 
 def write_team(team: Team, path: Path, *, replace: bool) -> None:
     """Write it, whole or not at all."""
-    for function in _functions(team):
+    raw = raw_of(team, path.parent)
+    for function in _functions(raw):
         require_beside(function, path.parent)
     if path.exists() and not replace:
         raise Invalid("is there already; name another file, or say replace=True", str(path))
-    text = HEAD + yaml.safe_dump(raw_of(team, path.parent), sort_keys=False, allow_unicode=True, width=100)
+    text = HEAD + yaml.safe_dump(raw, sort_keys=False, allow_unicode=True, width=100)
     part = path.with_name(f"{path.name}.part")
     part.write_text(text, encoding="utf-8")
     part.replace(path)
@@ -40,7 +43,8 @@ def _role(role: Role) -> dict[str, Any]:
     return {key: value for key, value in {**said, "tags": tags}.items() if value is not None and value != []}
 
 
-def _functions(team: Team) -> list[str]:
-    run = [role.run for role in team.roles if isinstance(role, FunctionRole)]
-    tools = [tool for role in team.roles if not isinstance(role, FunctionRole) for tool in role.tools]
+def _functions(raw: Mapping[str, Any]) -> list[str]:
+    """The functions that the roles name."""
+    run = [str(role["run"]) for _, role in roles_in(raw) if "run" in role]
+    tools = [tool for _, role in roles_in(raw) for _, tool in tools_in(role.get("tools"))]
     return [*run, *(tool for tool in tools if ":" in tool)]

@@ -66,6 +66,13 @@ def texts_in(raw: object) -> list[tuple[int, str]]:
     return [(number, text) for number, text in found if isinstance(text, str)]
 
 
+def tools_in(raw: object) -> list[tuple[int, str]]:
+    """The names in a list of tools, with their numbers: a tool is a text, or a mapping with `use`."""
+    found = cast("Sequence[object]", raw) if isinstance(raw, list | tuple) else ()
+    names = [cast("Mapping[str, object]", each).get("use") if isinstance(each, dict) else each for each in found]
+    return texts_in(names)
+
+
 def _role_at(place: Place, raw: Mapping[Any, Any]) -> str:
     if len(place) < 2 or place[0] != "roles":
         return ""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from muster_agent.team.mistakes import Mistake, placed, roles_in, texts_in
+from muster_agent.team.mistakes import Mistake, placed, roles_in, tools_in
 from muster_agent.team.source import read_source
 
 MANY_TOOLS = 15  # with more of them models begin to choose the wrong one; see docs/when-one-agent-is-enough.md
@@ -25,7 +25,7 @@ def shared_tools(raw: Mapping[Any, Any]) -> Iterator[Mistake]:
     first: dict[str, str] = {}
     for number, role in roles_in(raw):
         name = str(role.get("name", number))
-        for place, tool in texts_in(role.get("tools")):
+        for place, tool in tools_in(role.get("tools")):
             owner = first.setdefault(tool, name)
             if owner != name:
                 reason = (

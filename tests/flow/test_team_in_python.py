@@ -78,7 +78,7 @@ async def test_a_plan_runs_with_closures_and_its_answer_comes_back():
 async def test_a_text_is_planned_and_several_requests_may_share_one_start():
     seen: list[str] = []
     async with shop(seen).up() as client:
-        ids = [await client.submit(f"How many apples are in shop {n}?", num_tasks=1) for n in range(2)]
+        ids = [await client.submit(f"How many apples are in shop {n}?") for n in range(2)]
         answers = [await client.answer(request_id) for request_id in ids]
 
     assert [answer.status for answer in answers] == [AnswerStatus.DONE] * 2

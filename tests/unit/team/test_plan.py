@@ -1,5 +1,7 @@
 """A plan that is written task by task in Python."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,8 +17,11 @@ def test_whatever_waits_for_what_was_added_before_has_ids_of_its_own_and_no_cycl
     plan, added = Plan(), list[str]()
     for is_named, needs in tasks:
         after = sorted({added[need % len(added)] for need in needs}) if added else []
-        named = {"id": f"t{len(added) + 2}"} if is_named and f"t{len(added) + 2}" not in added else {}
-        added.append(plan.task("Do it", tag="any", after=after, **named))
+        name = f"t{len(added) + 2}"
+        if is_named and name not in added:
+            added.append(plan.task("Do it", tag="any", after=after, id=name))
+        else:
+            added.append(plan.task("Do it", tag="any", after=after))
 
     assert len(set(added)) == len(tasks)
     assert [task.id for task in plan.spec.tasks] == added
@@ -54,11 +59,11 @@ def test_a_task_says_what_the_plan_of_a_file_says():
         ({"timeout_seconds": 0}, "task.timeout_seconds: "),
     ],
 )
-def test_a_mistake_is_said_where_it_is_written(fields: dict[str, object], reason: str):
+def test_a_mistake_is_said_where_it_is_written(fields: dict[str, Any], reason: str):
     plan = Plan()
     plan.task("Look", tag="stock")
     with pytest.raises(Invalid) as refused:
-        plan.task("Add up", **fields)  # pyright: ignore[reportArgumentType]
+        plan.task("Add up", **fields)
 
     assert str(refused.value).startswith(reason)
 

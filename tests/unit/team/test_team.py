@@ -20,29 +20,35 @@ from muster_agent.team.schema import Team as TeamSpec
 
 NAMES = st.text("abcdefgh-_", min_size=1, max_size=8)
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20)
-ROLES = st.fixed_dictionaries(
+
+
+def part(needed: dict[str, Any], **optional: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries(needed, optional=optional)
+
+
+def name_of(role: dict[str, Any]) -> str:
+    return role["name"]
+
+
+ROLES = part(
     {"name": NAMES},
-    optional={
-        "tags": st.lists(NAMES, max_size=3),
-        "description": TEXTS,
-        "persona": TEXTS,
-        "slots": st.integers(1, 9),
-        "tools": st.lists(st.sampled_from(["calculate", "format_document"]), unique=True, max_size=2),
-        "retry": st.fixed_dictionaries({}, optional={"max_attempts": st.integers(1, 5)}),
-        "spawns": st.booleans(),
-        "timeout_seconds": st.none() | st.floats(1, 9),
-    },
+    tags=st.lists(NAMES, max_size=3),
+    description=TEXTS,
+    persona=TEXTS,
+    slots=st.integers(1, 9),
+    tools=st.lists(st.sampled_from(["calculate", "format_document"]), unique=True, max_size=2),
+    retry=part({}, max_attempts=st.integers(1, 5)),
+    spawns=st.booleans(),
+    timeout_seconds=st.none() | st.floats(1, 9),
 )
-TEAMS = st.fixed_dictionaries(
-    {"team": NAMES, "roles": st.lists(ROLES, min_size=1, max_size=4, unique_by=lambda role: role["name"])},
-    optional={
-        "limits": st.fixed_dictionaries({}, optional={"depth": st.integers(0, 3)}),
-        "priorities": st.fixed_dictionaries({}, optional={"preempt": st.booleans()}),
-        "callbacks": st.just({"hosts": ["example.org"], "private": ["127.0.0.1/32"]}),
-        "supervisor": st.fixed_dictionaries({}, optional={"persona": TEXTS, "approve": st.booleans()}),
-        "prices": st.just({"claude-sonnet-5-5": {"input": 2, "output": 10}}),
-        "examples": st.lists(TEXTS, max_size=2),
-    },
+TEAMS = part(
+    {"team": NAMES, "roles": st.lists(ROLES, min_size=1, max_size=4, unique_by=name_of)},
+    limits=part({}, depth=st.integers(0, 3)),
+    priorities=part({}, preempt=st.booleans()),
+    callbacks=st.just({"hosts": ["example.org"], "private": ["127.0.0.1/32"]}),
+    supervisor=part({}, persona=TEXTS, approve=st.booleans()),
+    prices=st.just({"claude-sonnet-5-5": {"input": 2, "output": 10}}),
+    examples=st.lists(TEXTS, max_size=2),
 )
 SLOW = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 
@@ -138,6 +144,10 @@ def test_what_no_worker_could_import_is_named_when_a_file_is_written(tmp_path: P
     assert not (tmp_path / "team.yaml").exists()
 
 
+NAMELESS: list[Callable[[str], str]] = [lambda article: article]
+CLERK: Any = "clerk"
+
+
 def one_argument(task: Task) -> str:
     return task.tag
 
@@ -145,12 +155,12 @@ def one_argument(task: Task) -> str:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda: tool(lambda article: article), "<lambda> has no name for a model to call"),
-        (lambda: Team("s", [Role("r", tools=[lambda article: article])]), "<lambda> has no name for a model to call"),
+        (lambda: tool(NAMELESS[0]), "<lambda> has no name for a model to call"),
+        (lambda: Team("s", [Role("r", tools=NAMELESS)]), "<lambda> has no name for a model to call"),
         (lambda: role(one_argument), "@role one_argument: takes (task: "),
         (lambda: Team("s", [one_argument]), "roles: one_argument is no role: write @role above it"),
-        (lambda: Team("s", ["clerk"]), "roles: 'clerk' is no role; a role is a function with @role, or Role("),
-        (lambda: role("clerk"), "role: a role that uses a model is Role('clerk', …)"),
+        (lambda: Team("s", [CLERK]), "roles: 'clerk' is no role; a role is a function with @role, or Role("),
+        (lambda: role(CLERK), "role: a role that uses a model is Role('clerk', …)"),
     ],
 )
 def test_what_is_no_tool_and_no_role_is_said_at_once(make: Callable[[], Any], reason: str):

@@ -103,6 +103,12 @@ async def test_a_team_file_runs_as_it_stands(tmp_path: Path):
     assert [task.role for task in answer.tasks] == ["adder"]
 
 
+@guards(
+    "libs/muster/muster/running.py",
+    "stack.push_async_callback(server.stop)",
+    rule="Ctrl-C leaves nothing behind",
+    replace="stack.callback(bool)",
+)
 async def test_nothing_is_left_when_a_run_is_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     begun, ended = asyncio.Event(), asyncio.Event()
@@ -168,12 +174,6 @@ def interruptible() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@guards(
-    "libs/muster/muster/running.py",
-    "stack.push_async_callback(server.stop)",
-    rule="Ctrl-C leaves nothing behind",
-    replace="stack.callback(bool)",
-)
 def test_ctrl_c_ends_everything_and_removes_its_files(tmp_path: Path):
     with program(PROGRAM, tmp_path) as process:
         read_until(process, "begun")

@@ -50,6 +50,7 @@ def _turn(asked: Asked, outputs: tuple[ToolOutput, ...]) -> dict[str, Any]:
     said = {output.call_id: output for output in outputs}
     calls = reply.tool_calls if reply else ()
     return {
+        "turn": len(asked.ask.transcript) + 1,  # of one that failed and was tried again the same
         "text": reply.text if reply else None,
         "calls": [
             {

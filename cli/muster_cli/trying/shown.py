@@ -27,8 +27,8 @@ def lines_of(trial: Trial) -> Iterator[str]:
         system, user = prompt(trial.asked[0].ask)
         yield from (heading("system"), system, heading("user"), user)
         yield heading(f"tools: {', '.join(tool.name for tool in tools_of(trial)) or 'none'}")
-    for number, (asked, outputs) in enumerate(turns_of(trial), 1):
-        yield from _turn(number, asked, outputs)
+    for asked, outputs in turns_of(trial):
+        yield from _turn(asked, outputs)
     for task in trial.outcome.tasks:
         yield f"adds the task {task.id} for {task.tag}: {task.description}"
     outcome = trial.outcome
@@ -55,10 +55,12 @@ def heading(text: str) -> str:
     return f"── {text} ".ljust(WIDTH, "─")
 
 
-def _turn(number: int, asked: Asked, outputs: tuple[ToolOutput, ...]) -> Iterator[str]:
+def _turn(asked: Asked, outputs: tuple[ToolOutput, ...]) -> Iterator[str]:
+    """One call of the model; one that failed and was tried again is the same turn."""
     used = asked.reply.usage if asked.reply else Usage()
     tokens = [f"{used.input_tokens:,} + {used.output_tokens:,} tokens"] if used.tokens else []
-    yield heading(" · ".join([f"turn {number}", asked.model, duration(asked.seconds), *tokens]))
+    number = f"turn {len(asked.ask.transcript) + 1}"
+    yield heading(" · ".join([number, asked.model, duration(asked.seconds), *tokens]))
     if asked.reply is None:
         yield f"✗ {asked.error}"
         return

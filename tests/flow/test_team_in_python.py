@@ -106,7 +106,7 @@ async def test_a_team_file_runs_as_it_stands(tmp_path: Path):
 @guards(
     "libs/muster/muster/running.py",
     "stack.push_async_callback(server.stop)",
-    rule="Ctrl-C leaves nothing behind",
+    rule="I12",
     replace="stack.callback(bool)",
 )
 async def test_nothing_is_left_when_a_run_is_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("libs/*/muster_*", "services/*/muster_*", "cli/muster_*")
+FOLDERS = ("libs/*/muster", "libs/*/muster_*", "services/*/muster_*", "cli/muster_*")
 PACKAGES = sorted(path for folder in FOLDERS for path in ROOT.glob(folder))
 MODULES = {
     ".".join((package.name, *path.relative_to(package).with_suffix("").parts)): path
@@ -29,7 +29,8 @@ MAY_IMPORT = {
 }
 SERVICES = {"muster_supervisor", "muster_worker", "muster_coordinator"}
 MAY_IMPORT["muster_cli"] = {*MAY_IMPORT["muster_supervisor"], *SERVICES}
-MAY_IMPORT["muster_testing"] = {*MAY_IMPORT["muster_cli"], "muster_cli"}  # and nobody may import muster_testing
+MAY_IMPORT["muster"] = {*MAY_IMPORT["muster_cli"], "muster_cli"}
+MAY_IMPORT["muster_testing"] = {*MAY_IMPORT["muster"], "muster"}  # and nobody may import muster_testing
 
 ONLY_IN = {
     "nats": ("muster_bus.", "muster_testing.backlog"),
@@ -103,6 +104,8 @@ VALUES = {
 READS_THE_ENVIRONMENT = {
     *(f"{service}.__main__" for service in SERVICES),
     "muster_cli.main",
+    "muster.running",  # a team in a user's own program, which has no `__main__` of ours
+    "muster.serving",
     "muster_client.client",  # a program that names no broker
     "muster_agent.isolation.environment",  # a child process gets a part of it
     "muster_cli.local.processes",
@@ -141,7 +144,7 @@ def test_every_package_has_its_place():
 @pytest.mark.parametrize("name", sorted(MODULES))
 def test_arrows_point_down_only(name: str):
     package = name.partition(".")[0]
-    ours = {module.partition(".")[0] for module in imported(MODULES[name]) if module.startswith("muster_")}
+    ours = {module.partition(".")[0] for module in imported(MODULES[name])} & MAY_IMPORT.keys()
 
     assert ours <= {package, *MAY_IMPORT[package]}
 
@@ -152,7 +155,7 @@ def test_a_package_requires_none_of_ours_that_it_does_not_import(package: Path):
     required = {re.split(r"[^\w-]", name)[0].replace("-", "_") for name in project["dependencies"]}
     named = {module.partition(".")[0] for path in package.rglob("*.py") for module in imported(path)}
 
-    assert {name for name in required if name.startswith("muster_")} <= named
+    assert {name for name in required if name in MAY_IMPORT} <= named
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
@@ -166,7 +169,7 @@ def test_nothing_that_is_deployed_requires_what_is_for_tests(package: Path):
 def test_only_the_group_for_development_installs_what_is_for_tests():
     root = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
-    assert root["project"]["dependencies"] == ["muster-cli"]
+    assert root["project"]["dependencies"] == ["muster"]
     assert "muster-testing" in root["dependency-groups"]["dev"]
 
 

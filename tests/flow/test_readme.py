@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Generator
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -36,11 +37,11 @@ def files(name: str) -> dict[str, str]:
     return dict(found)
 
 
-def dialogues(name: str) -> list[tuple[str, str]]:
+def dialogues(name: str, info: str = "console") -> list[tuple[str, str]]:
     """Each command after a `$`, and what the page says that it prints."""
     return [
         (command, printed)
-        for block in blocks(name, "console")
+        for block in blocks(name, info)
         for command, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
     ]
 
@@ -242,6 +243,24 @@ def test_the_test_of_extending_passes(tmp_path: Path):
     assert "1 passed" in ran.stdout
 
 
+def test_the_ten_minutes_of_extending_go_as_the_page_says(tmp_path: Path):
+    here, rest = Here(tmp_path), dialogues("docs/extending.md", "console in this order")
+    with ExitStack() as until_the_end:
+        for command, printed in rest:
+            program, *words = shlex.split(command)
+            if program == "cd":
+                here.folder = here.folder / words[0]
+            elif words == ["up"]:
+                until_the_end.enter_context(here.up())
+            else:
+                plain = ("-W", "ignore", "-m", "pytest", "-o", "addopts=")
+                ran = here.run(*words) if program == "muster" else python(here, *plain)
+
+                assert ran.returncode == 0, ran.stdout + ran.stderr
+                assert set(shown_lines(printed)) <= set(ran.stdout.splitlines()), command
+    assert [command.split()[0] for command, _ in rest].count("muster") == 6
+
+
 def test_every_example_of_extending_is_here():
     assert set(files("docs/extending.md")) == {
         "shop.py",
@@ -250,4 +269,5 @@ def test_every_example_of_extending_is_here():
         "test_greeter.py",
         "noted.py",
         "scribe.py",
+        "app.py",
     }

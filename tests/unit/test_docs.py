@@ -223,7 +223,7 @@ def test_every_component_has_a_short_page_that_says_where_to_start_and_how_to_te
     assert 10 <= len(page.splitlines()) <= 25
     for word in ("Start at `", "Tests: `"):
         assert word in page
-    (package,) = component.glob("muster_*")
+    (package,) = [*component.glob("muster_*"), *component.glob("muster")]
     for path in re.findall(r"`([a-z_/]+(?:\.py|/))`", page):
         assert next(package.rglob(path.rstrip("/")), None), f"{path} in {name_of(component)}/README.md"
     for path in re.findall(r"tests/[\w/.]+", page):

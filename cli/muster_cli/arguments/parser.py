@@ -3,10 +3,11 @@
 import argparse
 from collections.abc import Mapping
 
-from muster_cli.arguments import asking, local, requests, services
+from muster_cli.arguments import asking, local, own, requests, services
 from muster_cli.arguments.command import add_command
 
 COMMANDS: dict[str, str] = {
+    "init": "muster_cli.starting.init:init",
     "up": "muster_cli.commands.up:up",
     "demo": "muster_cli.commands.demo:demo",
     "ask": "muster_cli.commands.ask:ask",
@@ -24,6 +25,8 @@ COMMANDS: dict[str, str] = {
     "cancel": "muster_cli.commands.cancel:cancel",
     "reset": "muster_cli.commands.reset:reset",
     "check": "muster_cli.commands.check:check",
+    "role": "muster_cli.trying.role:role",
+    "tool": "muster_cli.trying.tool:tool",
     "provision": "muster_cli.commands.provision:provision",
     "supervisor": "muster_cli.commands.services:supervisor",
     "worker": "muster_cli.commands.services:worker",
@@ -34,7 +37,8 @@ COMMANDS: dict[str, str] = {
     "version": "muster_cli.commands.version:version",
 }
 
-WITHOUT_BROKER = frozenset({"up", "demo", "check", "fake-model", "version"})  # or with one of their own
+# Or with one of their own.
+WITHOUT_BROKER = frozenset({"init", "up", "demo", "check", "role", "tool", "fake-model", "version"})
 
 EPILOG = """\
 exit codes: 0 done, 1 failed, 2 usage, 3 partial, 4 cancelled, 5 no broker, 6 no answer in time, 130 stopped by Ctrl-C
@@ -42,6 +46,7 @@ environment: MUSTER_NATS_URL, MUSTER_TEAM_FILE, MUSTER_TEAM (a name), MUSTER_LOG
   MUSTER_HTTP_HOST, MUSTER_HTTP_PORT, MUSTER_HEALTH_PORT, MUSTER_GRACE_SECONDS,
   MUSTER_JAEGER_URL (where traces are seen), OTEL_EXPORTER_OTLP_ENDPOINT, ANTHROPIC_API_KEY
 
+a team of your own: `muster init DIR`
 start here: `muster demo`, or `muster up` and in another terminal `muster ask "…"`
 """
 
@@ -60,7 +65,7 @@ def parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentPa
     )
     main.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = main.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for group in (local, asking, requests, services):
+    for group in (local, asking, own, requests, services):
         group.add_commands(commands.add_parser)
     add_command(commands.add_parser, "version", "print the version")
     for name, command in commands.choices.items():

@@ -6,10 +6,12 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import sysconfig
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,8 +54,8 @@ def load_function(path: str, folder: Path) -> Callable[..., Any]:
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
-        place = "; it is looked for beside the team file and among what is installed here"
-        raise Invalid(f"cannot import {module_name!r}: {error}{place}", path) from error
+        way_out = _way_out(module_name, error, folder)
+        raise Invalid(f"cannot import {module_name!r}: {error}; {way_out}", path) from error
     except (Exception, SystemExit) as error:  # importing a module runs its code, which may raise anything
         raise Invalid(f"cannot import {module_name!r}: {type(error).__name__}: {error}", path) from error
     function = getattr(module, name, None)
@@ -65,7 +67,11 @@ def load_function(path: str, folder: Path) -> Callable[..., Any]:
 
 def load_handler(path: str, folder: Path) -> Callable[..., Any]:
     """The function of a role; one that cannot be called as `handler(task, ctx)`, or returns no output, is refused."""
-    handler = load_function(path, folder)
+    return check_handler(load_function(path, folder), path)
+
+
+def check_handler(handler: Callable[..., Any], path: str) -> Callable[..., Any]:
+    """The function, if a role can be called by it; `path` is how its error names it."""
     if inspect.isclass(handler):
         raise Invalid("is a class; a role is a function handler(task, ctx)", path)
     if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
@@ -115,6 +121,16 @@ async def _in_thread(function: Callable[[], Any]) -> Any:
 
     threading.Thread(target=call, daemon=True).start()
     return await done
+
+
+def _way_out(module_name: str, error: ImportError, folder: Path) -> str:
+    """Where the module was looked for; or, where it is there and what it imports is not, what to do about that."""
+    missing = error.name or ""
+    if module_name != missing and not module_name.startswith(f"{missing}."):
+        return f"{module_name} itself is there: mend what it imports, or install it here"
+    close = get_close_matches(module_name, [file.stem for file in folder.glob("*.py")], n=1)
+    meant = f"did you mean {close[0]!r}? " if close else ""
+    return f"{meant}Looked for in {folder.resolve()} and among what is installed in {sysconfig.get_path('purelib')}"
 
 
 def _check_same_module(package: str, folder: Path) -> None:

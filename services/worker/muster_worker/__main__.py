@@ -30,9 +30,9 @@ async def serve(given: Namespace, settings: "Settings") -> int:
     import logging
     from pathlib import Path
 
+    from muster_agent.team.checking.role_code import role_code
     from muster_agent.team.file import load_team
     from muster_agent.team.lookup import find_team_file
-    from muster_agent.team.role_code import role_code
     from muster_bus.process.logging import set_up_logging
     from muster_bus.process.service import run_service
     from muster_worker.executor import Executor

@@ -28,8 +28,12 @@ from muster_worker.runners.model import ModelRunner
 Runner = FunctionRunner | IsolatedRunner | ModelRunner
 
 
+def _itself(model: Model) -> Model:
+    return model
+
+
 class Executor:
-    """The roles of one worker, ready to run."""
+    """The roles of one worker, ready to run. `heard` may put something around each model that they use."""
 
     def __init__(
         self,
@@ -38,11 +42,13 @@ class Executor:
         roles: Iterable[str] | None = None,
         name: str | None = None,
         slots: int | None = None,
+        heard: Callable[[Model], Model] = _itself,
     ) -> None:
         chosen = team.roles if roles is None else tuple(team.role(name) for name in roles)
         self._pool = Pool(slots or sum(role.slots for role in chosen), own_environment())
         self._team = team
         self._env = env
+        self._heard = heard
         self._models: dict[tuple[str, float], Model] = {}
         self._by_tag: dict[str, Runner] = {}
         self._caps = {role.name: role.slots for role in chosen if "slots" in role.model_fields_set}
@@ -161,7 +167,8 @@ class Executor:
         """One client per model and process."""
         key = (name, offline_seconds)
         if key not in self._models:
-            self._models[key] = choose_model(name, self._env, self._team.prices, offline_seconds, self._team.providers)
+            prices, providers = self._team.prices, self._team.providers
+            self._models[key] = self._heard(choose_model(name, self._env, prices, offline_seconds, providers))
         return self._models[key]
 
 

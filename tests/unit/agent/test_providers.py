@@ -8,7 +8,7 @@ import pytest
 from muster_agent.errors import KeyRefused
 from muster_agent.functions import Context
 from muster_agent.models.choose import choose_model, has_key, provider_of
-from muster_agent.team.mistakes import TeamMistakes
+from muster_agent.team.checking.mistakes import TeamMistakes
 from muster_agent.team.providers import ProviderSpec
 from muster_agent.team.schema import ModelRole, Team
 from muster_bus.redact import KNOWN

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from muster_agent.team.checking.mistakes import TeamMistakes
+from muster_agent.team.checking.role_code import role_code
 from muster_agent.team.file import load_team
-from muster_agent.team.mistakes import TeamMistakes
-from muster_agent.team.role_code import role_code
 from muster_protocol.errors import Invalid
 from tests.guards import guards
 from tests.unit.agent.bad_processes import CASES as MORE
@@ -115,7 +115,10 @@ def test_all_mistakes_of_a_file_are_said_at_once_in_the_order_of_the_file(tmp_pa
 
 
 @guards(
-    "libs/agent/muster_agent/team/role_code.py", ' if only is None or role.get("name") in only', rule="I10", replace=""
+    "libs/agent/muster_agent/team/checking/role_code.py",
+    ' if only is None or role.get("name") in only',
+    rule="I10",
+    replace="",
 )
 def test_who_runs_one_role_does_not_need_the_code_of_the_others(folder: Path):
     good = textwrap.dedent(f"""

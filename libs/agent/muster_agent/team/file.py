@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from muster_agent.team.mistakes import Mistake, Place, TeamMistakes, placed
-from muster_agent.team.rules import RULES, Rule
+from muster_agent.team.checking.mistakes import Mistake, Place, TeamMistakes, placed
+from muster_agent.team.checking.rules import RULES, Rule
+from muster_agent.team.checking.words import keys_of, mistakes_of
 from muster_agent.team.schema import Team
 from muster_agent.team.source import read_source
-from muster_agent.team.words import keys_of, mistakes_of
 from muster_protocol.fields import nearest
 
 
@@ -29,9 +29,9 @@ def load_team(path: Path | str, *rules: Rule) -> Team:
     return _team(found, str(file), source.raw, source.lines, source.mistakes)
 
 
-def team_of(raw: Mapping[Any, Any], folder: Path) -> Team:
-    """The team that a mapping describes; relative paths start at the folder."""
-    return _team(check(raw, folder, ()), "team file", raw, {}, [])
+def team_of(raw: Mapping[Any, Any], folder: Path, named: str = "team file") -> Team:
+    """The team that a mapping describes; relative paths start at the folder. `named` stands in its mistakes."""
+    return _team(check(raw, folder, ()), named, raw, {}, [])
 
 
 def check(raw: Mapping[Any, Any], folder: Path, rules: tuple[Rule, ...]) -> Team | list[Mistake]:
@@ -56,7 +56,7 @@ def _placed(team: Team, folder: Path) -> Team:
     if team.files is not None:
         placed["files"] = team.files.model_copy(update={"root": (folder / team.files.root).resolve()})
     placed["providers"] = {name: provider.within(folder) for name, provider in team.providers.items()}
-    return team.model_copy(update=placed)
+    return team.model_copy(update={key: value for key, value in placed.items() if key in team.model_fields_set})
 
 
 def _team(

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import yaml
 
-from muster_agent.team.mistakes import Mistake, Place
+from muster_agent.team.checking.mistakes import Mistake, Place
 
 
 @dataclass(slots=True)

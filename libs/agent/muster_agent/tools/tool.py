@@ -44,8 +44,8 @@ class Tool:
 def tool_of(function: Callable[..., Any], description: str = "", effect: Effect | None = None) -> Tool:
     """A tool from a function: the schema from its signature, the description from its docstring."""
     called = getattr(function, "__name__", "")
-    if not called:
-        raise Invalid(f"{function!r} has no name; a tool is a function")
+    if not called.isidentifier():
+        raise Invalid(f"{called or repr(function)} has no name for a model to call; a tool is a function with a name")
     parameters = dict(_parameters(function, called))
     if effect == KEYED and parameters.pop(KEY, None) is None:
         raise Invalid(f"{called} has no parameter {KEY!r}; a tool with effect: keyed passes it on to its receiver")

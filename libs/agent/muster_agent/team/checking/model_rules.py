@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from muster_agent.models.choose import check_model_name, provider_in
-from muster_agent.team.mistakes import Mistake, Place, roles_in, texts_in
+from muster_agent.team.checking.mistakes import Mistake, Place, roles_in, texts_in
 from muster_agent.team.providers import BUILT_IN
 from muster_protocol.fields import nearest
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from muster_agent.functions import load_function, load_handler
-from muster_agent.team.mistakes import Mistake, Place, roles_in, tools_in
-from muster_agent.team.rules import Rule
+from muster_agent.team.checking.mistakes import Mistake, Place, roles_in, tools_in
+from muster_agent.team.checking.rules import Rule
+from muster_agent.team.checking.tool_needs import exists
 from muster_agent.team.schema import ADD_TASK, is_import_path
-from muster_agent.team.tool_needs import exists
 from muster_agent.tools.database.databases import TABLES, read_database
 from muster_agent.tools.tool import tool_of
 from muster_protocol.errors import Invalid

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from muster_agent.team.mistakes import Mistake, roles_in, texts_in
-from muster_agent.team.model_rules import models_can_use_tools, providers_are_known
-from muster_agent.team.tool_needs import databases_are_there, folders_are_there, tools_have_what_they_need
+from muster_agent.team.checking.mistakes import Mistake, roles_in, texts_in
+from muster_agent.team.checking.model_rules import models_can_use_tools, providers_are_known
+from muster_agent.team.checking.tool_needs import databases_are_there, folders_are_there, tools_have_what_they_need
 
 Rule = Callable[
     [Mapping[Any, Any], Path], Iterable[Mistake]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from muster_agent.team.mistakes import Mistake, roles_in, tools_in
+from muster_agent.team.checking.mistakes import Mistake, roles_in, tools_in
 
 Reason = Callable[[Mapping[Any, Any]], str]  # why a tool cannot be used with what a file says; empty: it can
 

@@ -1,0 +1,1 @@
+"""Making a team of one's own."""

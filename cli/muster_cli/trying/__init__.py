@@ -1,0 +1,1 @@
+"""Trying one role or one tool alone."""

@@ -1,0 +1,1 @@
+"""A role alone, without a broker."""

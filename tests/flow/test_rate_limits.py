@@ -103,6 +103,16 @@ async def test_one_refusal_slows_both_replicas_and_is_no_strike(tmp_path: Path) 
         assert [(result.attempt, result.status) for result in results] == [(1, "done")]
 
 
+async def test_a_wait_beyond_the_time_of_one_attempt_is_no_failure_of_the_task(tmp_path: Path) -> None:
+    busy = refusal(429, "rate_limit_error", "Too many requests", retry_after="2")
+    async with limited(tmp_path, "", busy, HELLO, slots=1) as team:
+        task = {"id": "t", "tag": "thinker", "description": "Say hello.", "max_attempts": 1, "timeout_seconds": 1.5}
+        answer = await team.muster.answer(await team.muster.client.submit(plan={"tasks": [task]}))
+
+        assert (answer.status, answer.tasks[0].attempts) == (AnswerStatus.DONE, 2)
+        assert len(team.server.requests) == 2
+
+
 async def asking(team: Limited) -> str:
     """The worker that has said of its attempt that it waits."""
     names = ("w1", "w2")

@@ -33,6 +33,7 @@ class Task(Message):
     resumes: bool = False  # the attempt before failed of something else than its work: go on with its turns
     timeout_seconds: float = Field(gt=0)
     deadline: float  # broker time, seconds since 1970: after it nobody waits for this attempt
+    work_ends: float | None = None  # broker time: after it nobody begins another attempt; None: that is not known
     tokens: int | None = None  # set aside for this attempt; no limit when absent
     usd: float | None = None
     reserved_at: float  # broker time of the log entry that reserved this attempt …

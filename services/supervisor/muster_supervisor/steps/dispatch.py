@@ -7,7 +7,7 @@ from functools import partial
 
 from muster_bus.publish import Outgoing, Stored
 from muster_protocol.errors import Invalid, Retryable, Terminal
-from muster_protocol.fold import Attempt, TaskState, context_of
+from muster_protocol.fold import Attempt, TaskState, context_of, last_moment
 from muster_protocol.messages import Dispatch, Dispatched, Failure, Reserved, Task
 from muster_protocol.retry import is_resumed
 from muster_supervisor.choosing.among import functions, with_role
@@ -171,6 +171,7 @@ def _task(owner: Owner, task: TaskState, attempt: Attempt, plain: Collection[str
         notes=tuple([note.reason for note in owner.state.notes]),
         timeout_seconds=attempt.timeout_seconds,
         deadline=attempt.deadline,
+        work_ends=last_moment(owner.state),
         tokens=attempt.tokens,
         usd=attempt.usd,
         reserved_at=attempt.reserved_at,

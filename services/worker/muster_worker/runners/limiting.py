@@ -1,6 +1,7 @@
 """The models of an attempt, asked when the limits of their providers allow it; a wait that lasts is told to people."""
 
 import logging
+import math
 
 from muster_agent.budget import Meter
 from muster_agent.limiting.gates import Gates
@@ -30,7 +31,8 @@ class TaskLimits:
         if not model.provider:
             return model
         teller = _Teller(task, self._events, self._clock)
-        caller = Caller(task.reserved_at + task.timeout_seconds, task.deadline, meter, teller.tell)
+        deadline = math.inf if task.work_ends is None else task.work_ends  # another attempt may come after this one
+        caller = Caller(task.reserved_at + task.timeout_seconds, deadline, meter, teller.tell)
         return self._gates.limited(model, caller)
 
 

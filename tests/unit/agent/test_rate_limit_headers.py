@@ -6,11 +6,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster_agent.limiting.gates import Gates
 from muster_agent.limiting.headers import Said, listening, note_headers, seconds_of
 from muster_agent.limiting.words import bound_text
+from muster_agent.models.choose import provider_in
 from muster_agent.team.file import load_team
+from muster_bus.connection import Bus
 from muster_protocol.errors import Invalid
+from muster_protocol.sender import Sender
 from muster_protocol.workers.rate_limits import Bound, Limits
+from tests.unit.agent.teams import team
+
+
+def test_limits_of_a_fallbacks_provider_limit_something(caplog: pytest.LogCaptureFixture) -> None:
+    providers = {name: {"kind": "openai", "base_url": f"http://{name}/v1"} for name in ("one", "two")}
+    limits = {name: {"max_concurrent": 1} for name in ("one", "two", "tow")}
+    known = team({"name": "ok", "model": ["one/a", "two/b"]}, providers=providers, rate_limits=limits)
+
+    Gates(Bus.unconnected("nats://nowhere", Sender("worker", "w")), known).warn_of_unknown(provider_in)
+
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert said.startswith("rate_limits.tow limits nothing: no model of this team asks that provider; did you mean")
+
 
 NOW = 1_795_000_000.0
 TEAM = "team: t\nroles: [{name: ok}]\nrate_limits: %s\n"

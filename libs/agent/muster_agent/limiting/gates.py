@@ -33,7 +33,7 @@ class Gates:
         models = {self._team.supervisor.model}
         for role in self._team.roles:
             if isinstance(role, ModelRole):
-                models |= {role.model, role.other_model or role.model}
+                models |= {role.model, *role.fallbacks, role.other_model or role.model}
         known = sorted({name for model in models if (name := provider_of(model))})
         for name in self._team.rate_limits if known else ():
             if name not in known:

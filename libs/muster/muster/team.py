@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
 
 from muster.here import Here
 from muster.marks import Function, Role, keys_of
-from muster.marks import tool as checked
 from muster.plan import Plan
 from muster.team_file import write_team
 from muster_agent.team.checking.role_code import role_code
 from muster_agent.team.file import load_team, team_of
 from muster_agent.team.schema import ModelRole
 from muster_agent.team.schema import Team as TeamSpec
+from muster_agent.tools.tool import KEYED, tool_of
 from muster_client.client import Client, RequestFields
 from muster_protocol.errors import Invalid
 from muster_protocol.messages import Answer, Output
@@ -131,10 +131,8 @@ def _raw(role: Role | Function, here: Here) -> dict[str, Any]:
     keys, function = keys_of(role)
     if function is not None:
         path = here.path_of(function)
-        if keys.get("isolated") and here.has(path):
-            raise Invalid(
-                f"{here.why(path)}, and a process of its own could not find it: move it to a module", "isolated"
-            )
+        if here.has(path):
+            _require_shared(here.why(path), keys)
         return {**keys, "run": path}
     tools: object = keys.get("tools")
     if isinstance(tools, list | tuple):
@@ -142,12 +140,20 @@ def _raw(role: Role | Function, here: Here) -> dict[str, Any]:
     return keys
 
 
+def _require_shared(why: str, said: Mapping[str, object]) -> None:
+    """Raise if what only this process has is to run in another one."""
+    if said.get("isolated"):
+        raise Invalid(f"{why}, and a process of its own could not find it: move it to a module", "isolated")
+
+
 def _raw_tool(tool: object, here: Here) -> object:
     """A tool as a team file says it; what only this process has runs in it."""
     said = dict(cast("Mapping[str, object]", tool)) if isinstance(tool, Mapping) else {"use": tool}
     function = said.get("use")
     if callable(function):
-        said["use"] = path = here.path_of(function if said.get("effect") else checked(function))
+        tool_of(function, effect=KEYED if said.get("effect") == KEYED else None)
+        said["use"] = path = here.path_of(function)
         if here.has(path):
+            _require_shared(here.why(path), said)
             said.setdefault("isolated", False)
     return said["use"] if said.keys() == {"use"} else said

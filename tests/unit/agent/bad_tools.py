@@ -70,6 +70,21 @@ CASES = [
         ":2: roles.0.tools.0.cach (a): unknown key 'cach'; did you mean 'cache'? known: ",
     ),
     (
+        "a tool with a key that takes none",
+        "team: t\nroles: [{name: a, tools: [{use: 'NAME:keyless', effect: keyed}]}]",
+        ":2: roles.0.tools.0 (a): keyless has no parameter 'key'; a tool with effect: keyed passes it on to its ",
+    ),
+    (
+        "a tool of one's own in the place of another",
+        "team: t\nroles: [{name: a, tools: ['NAME:cannot_do']}]",
+        ":2: roles.0.tools.0 (a): 'cannot_do' is a tool of every role that uses a model; rename this one",
+    ),
+    (
+        "a tool that comes by itself",
+        "team: t\nroles: [{name: a, tools: [cannot_do]}]",
+        ":2: roles.0.tools.0 (a): every role that uses a model has cannot_do; leave it out",
+    ),
+    (
         "a tool without a name",
         "team: t\nroles: [{name: a, tools: [{cache: true}]}]",
         ":2: roles.0.tools.0.use (a): is missing; add it, such as `use: shop:stock_of`",

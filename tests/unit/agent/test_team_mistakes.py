@@ -32,6 +32,8 @@ def look_up(name: str, lock: threading.Lock) -> str: return name
 def unnamed(name: Missing) -> str: return name
 def many(*names): return names
 def hidden(_name: str) -> str: return _name
+def keyless(name: str) -> str: return name
+def cannot_do(name: str) -> str: return name
 """
 PYDANTIC = ("should", "valid tuple", "Input", "pattern", "^[", "errors.pydantic", "_parsing")
 TEN = """\

@@ -60,6 +60,8 @@ def is_import_path(text: str) -> bool:
 def _check_tool_name(tool: str) -> str:
     if tool == ADD_TASK:
         raise ValueError(f"{ADD_TASK} comes with spawns: true; write that under the role instead")
+    if tool == CANNOT_DO:
+        raise ValueError(f"every role that uses a model has {CANNOT_DO}; leave it out")
     if tool not in BUILT_IN_TOOLS and not is_import_path(tool):
         raise ValueError(f"unknown tool {tool!r}{nearest(tool, BUILT_IN_TOOLS)}, or module:function")
     return tool

@@ -1,6 +1,6 @@
 """Checks what roles load when a worker starts: the functions behind roles and tools, and the tables."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -8,9 +8,9 @@ from muster_agent.functions import load_function, load_handler
 from muster_agent.team.checking.mistakes import Mistake, Place, roles_in, tools_in
 from muster_agent.team.checking.rules import Rule
 from muster_agent.team.checking.tool_needs import exists
-from muster_agent.team.schema import ADD_TASK, is_import_path
+from muster_agent.team.schema import ADD_TASK, CANNOT_DO, is_import_path
 from muster_agent.tools.database.databases import TABLES, read_database
-from muster_agent.tools.tool import tool_of
+from muster_agent.tools.tool import KEYED, Effect, tool_of
 from muster_protocol.errors import Invalid
 
 
@@ -42,16 +42,24 @@ def _tools(place: Place, role: Mapping[Any, Any], folder: Path) -> Iterator[Mist
         name = tool
         if is_import_path(tool):
             try:
-                name = tool_of(load_function(tool, folder)).spec.name
+                name = tool_of(load_function(tool, folder), effect=_effect(role, number)).spec.name
             except Invalid as error:
                 yield Mistake((*place, number), str(error))
                 continue
         if name == ADD_TASK and role.get("spawns"):
             yield Mistake((*place, number), f"{name!r} is the tool that comes with spawns: true; rename this one")
+        if name == CANNOT_DO != tool:  # of one that is named so the schema says it
+            yield Mistake((*place, number), f"{name!r} is a tool of every role that uses a model; rename this one")
         if name in first:
             reason = f"a second tool named {name!r}: the first is tools.{first[name]}; leave one out"
             yield Mistake((*place, number), reason)
         first.setdefault(name, number)
+
+
+def _effect(role: Mapping[Any, Any], number: int) -> Effect | None:
+    """The effect that a role says of a tool, if it is written rightly: the schema says what is wrong."""
+    tool: object = cast("Sequence[object]", role["tools"])[number]
+    return KEYED if isinstance(tool, dict) and cast("Mapping[str, object]", tool).get("effect") == KEYED else None
 
 
 def _databases(raw: Mapping[Any, Any], folder: Path) -> Iterator[Mistake]:

@@ -7,7 +7,7 @@ from muster_agent.functions import load_function
 from muster_agent.isolation.pool import Pool
 from muster_agent.isolation.process import Kind
 from muster_agent.isolation.tool import IsolatedTool
-from muster_agent.team.schema import ADD_TASK, ModelRole, Team
+from muster_agent.team.schema import ADD_TASK, CANNOT_DO, ModelRole, Team
 from muster_agent.team.tool_spec import ToolUse
 from muster_agent.tools.builtin import built_in
 from muster_agent.tools.cached import cached
@@ -25,13 +25,14 @@ def tools_for(
     `keys` are those of services, by the names of their variables.
     """
     tools: dict[str, Tool] = {}
-    taken = {ADD_TASK} if role.spawns else set[str]()  # by a tool that is made for each attempt
+    taken = {CANNOT_DO, ADD_TASK} if role.spawns else {CANNOT_DO}  # by tools that come by themselves
     for said in role.tools:
         tool = _own_tool(said, team) if ":" in said.use else built_in(said.use, team, keys)
         if tool.spec.name in tools.keys() | taken:
             raise Invalid(f"a second tool named {tool.spec.name!r}", f"roles.{role.name}.tools")
         own = _isolated(tool, said, role, team, pool) if pool and said.is_isolated else tool
-        tools[tool.spec.name] = cached(own, said.use) if said.cache else own
+        named = " ".join((said.use, *sorted(said.env)))  # with another account it may give another output
+        tools[tool.spec.name] = cached(own, named) if said.cache else own
     return tools
 
 

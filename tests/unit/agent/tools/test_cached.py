@@ -3,7 +3,7 @@
 import json
 import random
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import pytest
 from hypothesis import given
@@ -14,10 +14,13 @@ from muster_agent.budget import Meter
 from muster_agent.loop import work
 from muster_agent.models.port import Reply, ToolCall, ToolSpec, WorkBrief
 from muster_agent.models.scripted import Scripted
-from muster_agent.tools.cached import Reused, cached, key_of, within
+from muster_agent.team.schema import ModelRole
+from muster_agent.tools.cached import CachedTool, Reused, cached, key_of, within
+from muster_agent.tools.load import tools_for
 from muster_agent.tools.tool import Tool, tool_of
 from muster_bus.redact import KNOWN
 from tests.guards import guards
+from tests.unit.agent.teams import team
 
 SPEC = ToolSpec("look", "Look it up.", {"type": "object"})
 VALUES = st.recursive(
@@ -141,3 +144,13 @@ async def test_the_result_says_which_calls_were_not_made():
 
     assert [call.get("reused") for call in meter.tool_calls] == [None, True]
     assert [call["output"] for call in meter.tool_calls] == ["pears 3 #1"] * 2
+
+
+def test_two_roles_share_outputs_only_where_their_functions_see_the_same_variables():
+    use = {"use": "tests.buying_role:send", "cache": True}
+    mine, other = ({"name": name, "tools": [{**use, "env": [f"{name.upper()}_TOKEN"]}]} for name in ("mine", "other"))
+    both = team(mine, other, {"name": "third", "tools": [{**use, "env": ["MINE_TOKEN"]}]})
+
+    named = [cast("CachedTool", tools_for(cast("ModelRole", role), both)["send"]).named for role in both.roles]
+
+    assert named[0] == named[2] != named[1]

@@ -41,7 +41,8 @@ def _make_relative(raw: dict[str, Any], folder: Path) -> None:
     """Write the paths of a team as seen from the folder of its file."""
     places = [(raw, "corpus"), (raw, "tables"), (raw.get("files", {}), "root")]
     places += [(raw.get("databases", {}), name) for name in raw.get("databases", {})]
-    places += [(provider, "api_key_file") for provider in raw.get("providers", {}).values()]
+    providers = raw.get("providers", {}).values()
+    places += [(provider, key) for provider in providers for key in ("api_key_file", "replies_file")]
     for holder, key in places:
         if holder.get(key) is not None:
             holder[key] = os.path.relpath(holder[key], folder)

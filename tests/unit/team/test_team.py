@@ -106,6 +106,16 @@ def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return module
 
 
+def test_the_files_of_providers_are_written_as_seen_from_the_team_file(tmp_path: Path):
+    providers = {"p": {"kind": "mock", "replies_file": "replies.yaml"}, "q": {"kind": "openai", "api_key_file": "k"}}
+    team = Team("t", [Role("a", model=["p/x", "q/y"])], folder=tmp_path, providers=providers)
+
+    team.to_file(tmp_path / "team.yaml")
+
+    assert yaml.safe_load((tmp_path / "team.yaml").read_text())["providers"] == providers
+    assert load_team(tmp_path / "team.yaml") == team.spec
+
+
 def test_a_file_in_another_folder_than_the_functions_is_refused(beside: Any, tmp_path: Path):
     (tmp_path / "other").mkdir()
     with pytest.raises(Invalid, match=r"own_tools:till: own_tools lies in .*: write the team file there"):
@@ -148,6 +158,17 @@ NAMELESS: list[Callable[[str], str]] = [lambda article: article]
 CLERK: Any = "clerk"
 
 
+def keyless() -> Callable[[str], str]:
+    def of_one(article: str) -> str:
+        return article
+
+    return of_one
+
+
+KEYLESS: Any = {"use": keyless(), "effect": "keyed"}
+APART: Any = {"use": keyless(), "isolated": True}
+
+
 def one_argument(task: Task) -> str:
     return task.tag
 
@@ -158,6 +179,8 @@ def one_argument(task: Task) -> str:
         (lambda: tool(NAMELESS[0]), "<lambda> has no name for a model to call"),
         (lambda: Team("s", [Role("r", tools=NAMELESS)]), "<lambda> has no name for a model to call"),
         (lambda: role(one_argument), "@role one_argument: takes (task: "),
+        (lambda: Team("s", [Role("r", tools=[KEYLESS])]), "of_one has no parameter 'key'; a tool with effect: keyed"),
+        (lambda: Team("s", [Role("r", tools=[APART])]), "of_one is defined inside keyless(), and a process of its own"),
         (lambda: Team("s", [one_argument]), "roles: one_argument is no role: write @role above it"),
         (lambda: Team("s", [CLERK]), "roles: 'clerk' is no role; a role is a function with @role, or Role("),
         (lambda: role(CLERK), "role: a role that uses a model is Role('clerk', …)"),

@@ -7,6 +7,7 @@ import time
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -55,7 +56,7 @@ async def tool(given: Namespace, settings: "Settings") -> int:
 async def _call(tool: Tool, arguments: dict[str, Any]) -> tuple[str, str | None, str | None, Exit]:
     """What a model would get: the output, or an error as text, with its class; and the exit code."""
     try:
-        return await tool.call(arguments), None, None, Exit.DONE
+        return await tool.call(arguments, key=f"try-{token_hex(8)}"), None, None, Exit.DONE
     except ValidationError as error:
         return "", error_text(error), "input", Exit.USAGE
     except Exception as raised:  # noqa: BLE001 - a tool may raise anything, and a model gets the error as text

@@ -78,9 +78,8 @@ class Turns(Protocol):
 class Unstored:
     """Keeps nothing."""
 
-    @property
-    def scope(self) -> str:
-        return ""
+    def __init__(self, scope: str = "") -> None:
+        self.scope = scope
 
     async def past(self, *_: object) -> Past:
         return Past()
@@ -101,7 +100,8 @@ UNSTORED: Turns = Unstored()
 
 
 def fits_of(ask: Ask, model: Model) -> str:
-    """A hash of what is asked of whom. What people say meanwhile is no reason to begin anew."""
+    """A hash of what is asked. What people say meanwhile is no reason to begin anew, and neither is another model: a
+    fallback goes on with what the first one has done. Rules and models do not take over from each other."""
     brief = {name: value for name, value in asdict(ask.brief).items() if name != "notes"}
-    asked = [model.name, brief, [asdict(tool) for tool in ask.tools]]
+    asked = [model.is_llm, brief, [asdict(tool) for tool in ask.tools]]
     return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:32]

@@ -3,12 +3,14 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import Any
 
 from muster_agent.budget import Meter
 from muster_agent.functions import Context
 from muster_agent.models.port import Ask, Model, Price, Reply
 from muster_agent.team.schema import Role, Team
+from muster_agent.turns import Unstored
 from muster_protocol.errors import cause_of
 from muster_protocol.messages import Output, Task
 from muster_worker.executor import Executor
@@ -112,7 +114,8 @@ async def try_role(
 
     began = time.monotonic()
     try:
-        outcome = await trying.executor.run(task, Context(task.context, note), Meter())
+        turns = Unstored(f"try.{token_hex(8)}")  # no receiver takes the effects of two trials for one
+        outcome = await trying.executor.run(task, Context(task.context, note), Meter(turns=turns))
     finally:
         await trying.executor.close()
     seconds = time.monotonic() - began

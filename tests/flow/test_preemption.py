@@ -142,7 +142,7 @@ async def test_what_a_preempted_run_had_spent_is_counted(tmp_path: Path):
     assert [(result.status, result.usage.tokens) for result in found[:1]] == [(ResultStatus.CANCELLED, 120)]
 
 
-@guards(ATTEMPT, " or self._meter.is_asking_within_limit", rule="I9", seconds=60)
+@guards(ATTEMPT, " or self._meter.must_go_on", rule="I9", seconds=60)
 async def test_i9_what_has_spent_of_a_budget_does_not_give_way_since_its_next_run_might_spend_it_again(tmp_path: Path):
     async with thinking(tmp_path) as (muster, server):
         tasks = [{"id": "t", "tag": "thinker", "description": "add 1 and 1"}]

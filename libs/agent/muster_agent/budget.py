@@ -2,6 +2,8 @@
 
 import json
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from math import ceil
 from typing import Any
@@ -38,6 +40,7 @@ class Meter:
 
     turns: Turns = UNSTORED  # where what is paid for is kept
     before: Usage | None = None  # spent for the task's former attempts; None: no turns are stored
+    _acting: int = 0  # calls of tools with an effect that are under way
 
     @property
     def spent(self) -> Usage | None:
@@ -45,9 +48,19 @@ class Meter:
         return None if self.before is None else self.before + self.usage
 
     @property
-    def is_asking_within_limit(self) -> bool:
-        """Whether a call is under way that would be paid for nothing if the attempt were handed back now."""
-        return self.limit != Limit() and bool(self.asking)
+    def must_go_on(self) -> bool:
+        """Whether a call is under way that would be paid for nothing if the attempt were handed back now, or an effect
+        of which nobody would know then whether it has happened."""
+        return self._acting > 0 or (self.limit != Limit() and bool(self.asking))
+
+    @contextmanager
+    def acting(self, *, is_known_again: bool) -> Generator[None]:
+        """While a tool with an effect is called; `is_known_again`: its receiver can tell that a call is the same."""
+        self._acting += not is_known_again
+        try:
+            yield
+        finally:
+            self._acting -= not is_known_again
 
 
 def within_budget(ask: Ask, model: Model, spent: Usage, limit: Limit) -> Ask:

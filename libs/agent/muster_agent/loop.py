@@ -4,7 +4,8 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from math import ceil
 
 from muster_agent.budget import Meter, most_of, within_budget
@@ -29,15 +30,18 @@ from muster_agent.models.port import (
 from muster_agent.models.retry import ask_with_retry
 from muster_agent.spans import execute_tool, used
 from muster_agent.stacks import place_of
+from muster_agent.team.schema import CANNOT_DO
+from muster_agent.tools.add_task import add_again
 from muster_agent.tools.cached import Reused
 from muster_agent.tools.effects import Effects
-from muster_agent.tools.tool import Tool, error_text
+from muster_agent.tools.tool import KEYED, Tool, error_text
 from muster_agent.turns import UNSTORED, Moved, Overtaken, Turns, UnknownOutcome
 from muster_bus.redact import KNOWN
-from muster_protocol.errors import cause_of, error_class_of
+from muster_protocol.errors import MusterError, cause_of, error_class_of
 
 MAX_CONTENT = 2000  # characters of a call's arguments, and of its output, that the result records
 MAX_WITH_CONTENT = 100  # calls that are recorded with both; of further ones only what happened
+NOTE_SECONDS = 1.0  # for whoever stops to say that nobody was asked
 ToolUsed = Callable[[str, float, str | None, str | None], None]  # tool, seconds, error, its class
 
 
@@ -68,6 +72,12 @@ class _Bench:
     meter: Meter
     tool_used: ToolUsed
     turns: Turns
+    again: list[ToolCall] = field(default_factory=list[ToolCall])  # calls of turns before that were made here too
+
+    @property
+    def acting(self) -> frozenset[str]:
+        """The tools that must not be called again just to see what they said."""
+        return frozenset(name for name, tool in self.tools.items() if tool.effect is not None)
 
 
 async def work(
@@ -99,11 +109,12 @@ async def _work(model: Model, ask: Ask, bench: _Bench, bounds: Bounds) -> str:
         meter.usage, meter.before, meter.tool_calls = past.usage, past.before, [*past.tool_calls]
     ask, reply = replace(ask, transcript=past.turns), past.reply
     effects = Effects(turns, bench.tools, past.turns)
+    await add_again(past.turns, bench.tools, bench.again)
     if reply is not None and reply.tool_calls:
         await turns.begin()
     for turn in range(len(past.turns) + 1, bounds.max_turns + 1):
         ask = replace(ask, is_last=turn == bounds.max_turns, left=bounds.left(turn, meter))
-        reply = reply or await _asked(model, compacted(ask, bounds.context_tokens), meter, turns)
+        reply = reply or await _asked(model, compacted(ask, bounds.context_tokens, bench.acting), meter, turns)
         if not require_complete(reply).tool_calls:
             return reply.text
         if not ask.is_last:
@@ -125,6 +136,8 @@ async def _asked(model: Model, ask: Ask, meter: Meter, turns: Turns) -> Reply:
     except asyncio.CancelledError:
         if meter.asking or not model.provider:  # else the call still waited for its turn
             meter.usage += most  # the provider goes on writing what nobody waits for
+        elif most != NOTHING:
+            await _unasked(turns)
         raise
     except Exception:
         if most != NOTHING:
@@ -136,12 +149,25 @@ async def _asked(model: Model, ask: Ask, meter: Meter, turns: Turns) -> Reply:
     return reply
 
 
+async def _unasked(turns: Turns) -> None:
+    """Nobody was asked yet: whoever takes the task next is not to count what the call might have cost."""
+    with suppress(MusterError, TimeoutError):
+        async with asyncio.timeout(NOTE_SECONDS):
+            await turns.unanswered()
+
+
 async def _turn(reply: Reply, bench: _Bench, effects: Effects) -> Turn:
-    """Run all tool calls of one reply at the same time; their outputs have the order of the calls."""
+    """Run all tool calls of one reply at the same time; their outputs have the order of the calls.
+
+    What ends the task comes first: beside it others would be cut off, and nobody knew what came of their effects.
+    """
     before = len(bench.meter.tool_calls)
+    calls = dict(enumerate(reply.tool_calls))
+    outputs = {n: await _use(call, bench, effects) for n, call in calls.items() if call.name == CANNOT_DO}
     async with asyncio.TaskGroup() as group:
-        running = [group.create_task(_use(call, bench, effects)) for call in reply.tool_calls]
-    turn = Turn(reply, tuple(task.result() for task in running))
+        running = {n: group.create_task(_use(calls[n], bench, effects)) for n in calls if n not in outputs}
+    outputs |= {n: task.result() for n, task in running.items()}
+    turn = Turn(reply, tuple(outputs[n] for n in calls))
     bench.turns.ran(turn.outputs, bench.meter.tool_calls[before:])
     return turn
 
@@ -154,7 +180,7 @@ async def _use(call: ToolCall, bench: _Bench, effects: Effects) -> ToolOutput:
     error_class: str | None = None
     with execute_tool(call) as span:
         try:
-            text, error = await _called(call, bench.tools, effects)
+            text, error = await _called(call, bench, effects)
             error_class = None if error is None else "logic"
         except (CannotDo, Overtaken, UnknownOutcome):
             raise  # no model can do anything about it
@@ -171,14 +197,16 @@ async def _use(call: ToolCall, bench: _Bench, effects: Effects) -> ToolOutput:
     return ToolOutput(call.id, text, is_error=error is not None)
 
 
-async def _called(call: ToolCall, tools: Mapping[str, Tool], effects: Effects) -> tuple[str, str | None]:
+async def _called(call: ToolCall, bench: _Bench, effects: Effects) -> tuple[str, str | None]:
     """What a call gives, and the same once more if it is an error."""
+    tools = bench.tools
     if (tool := tools.get(call.name)) is None:
         text = f"unknown tool {call.name!r}; your tools: {', '.join(tools) or 'none'}"
         return text, text
     if tool.effect is None:
         return await tool.call(call.arguments), None
-    outcome = await effects.call(tool, call)
+    with bench.meter.acting(is_known_again=tool.effect == KEYED):
+        outcome = await effects.call(tool, call)
     return outcome.text, outcome.text if outcome.is_error else None
 
 

@@ -120,9 +120,9 @@ class RunningAttempt:
             self._handler.cancel()
 
     def give_way(self, why: str) -> bool:
-        """Hand it back unharmed although its worker goes on; False: it is ending, or would be paid twice."""
+        """Hand it back unharmed although its worker goes on; False: it is ending, or must go on."""
         is_ending = self.is_aborted or self._has_outcome or self._is_settling or self._gives_way
-        if is_ending or self._handler is None or self._meter.is_asking_within_limit:
+        if is_ending or self._handler is None or self._meter.must_go_on:
             return False
         self._gives_way = why
         return self._handler.cancel()

@@ -146,3 +146,16 @@ async def test_the_turns_of_an_answered_request_are_removed(tmp_path: Path):
         await team.muster.until_settled("requests.default")
 
         assert (await team.turns(request)).last_sequence == 0
+
+
+async def test_a_task_that_a_dead_worker_had_added_is_done_all_the_same(tmp_path: Path):
+    added = conversation(2, "add_task", description="Add two and two", tag="thinker")
+    role = {"spawns": "true"}
+    async with paying(tmp_path, [added[0], added[1], *added[1:], message(text("4"))], role=role) as team:
+        request = await team.submit()
+        await team.dies("w1", "before:turn=2")
+        await team.start("w2")
+        answer = await team.muster.answer(request)
+
+        assert answer.status is AnswerStatus.DONE
+        assert sorted(row.id for row in answer.tasks) == ["t", "t-s1"]

@@ -36,7 +36,7 @@ async def test_an_effect_whose_outcome_is_stored_is_not_had_again(tmp_path: Path
         assert "a book is on its way" in said
 
 
-@guards(EFFECTS, "            raise UnknownOutcome(", rule="I9", seconds=40)
+@guards(EFFECTS, '            raise UnknownOutcome(_unknown(call, "its worker ended"))', rule="I9", seconds=40)
 async def test_an_effect_without_a_key_of_which_nobody_knows_is_not_had_again_and_fails_the_task(tmp_path: Path):
     script = conversation(2, "send", article="a book")
     async with paying(tmp_path, script, tools=SEND) as team:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
-from muster_agent.isolation.errors import ProcessLost, UsedTooMuch
-from muster_protocol.errors import Retryable
+from muster_agent.isolation.errors import Cut, ProcessLost, UsedTooMuch
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class Ending:
 READ = TypeAdapter(Ending)
 
 
-def error_of(ending: Ending, memory_mb: int, seconds: float) -> Retryable:
+def error_of(ending: Ending, memory_mb: int, seconds: float) -> Cut:
     """Why a call whose process is gone has no output."""
     others = with_others(ending.others)
     if ending.used_mb is not None:

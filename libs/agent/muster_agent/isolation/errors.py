@@ -3,9 +3,10 @@
 Retryable
 ├── RaisedInside   the function raised; `error_class` is that of what it raised
 │   └── RaisedForGood  … and no further attempt can help
-├── TookTooLong    it had no output in its time
-├── UsedTooMuch    it reached a limit of memory or processor time, or there is no room for its process
-└── ProcessLost    its process ended, or said what nobody understands
+└── Cut            its process was ended, or there is none; `was_called`: it may have done something
+    ├── TookTooLong    it had no output in its time
+    ├── UsedTooMuch    it reached a limit of memory or processor time, or there is no room for its process
+    └── ProcessLost    its process ended, or said what nobody understands
 """
 
 from muster_agent.isolation.messages import Raised
@@ -31,19 +32,25 @@ class RaisedForGood(RaisedInside):
     is_final = True
 
 
-class TookTooLong(Retryable):
+class Cut(Retryable):
+    """Its process was ended before it came to an end, or there is none."""
+
+    was_called = False
+
+
+class TookTooLong(Cut):
     """It had no output in its time."""
 
     error_class = "timeout"
 
 
-class UsedTooMuch(Retryable):
+class UsedTooMuch(Cut):
     """It reached a limit of memory or processor time, or there is no room for its process."""
 
     error_class = "resource"
 
 
-class ProcessLost(Retryable):
+class ProcessLost(Cut):
     """Its process ended, or said what nobody understands."""
 
 

@@ -50,9 +50,9 @@ class Pool:
                 ended = await process.ended()
                 others = with_others(ended.others)
                 words = "make it faster, or raise timeout_seconds"
-                raise TookTooLong(
-                    f"the function gave no output within {limit:g} s and was ended{others}; {words}"
-                ) from None
+                late = TookTooLong(f"the function gave no output within {limit:g} s and was ended{others}; {words}")
+                late.was_called = True
+                raise late from None
             finally:
                 self._busy -= 1
                 self._settle(process, ending)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from muster_agent.isolation import keeper
 from muster_agent.isolation.endings import READ, Ending, error_of
 from muster_agent.isolation.environment import environment_for
-from muster_agent.isolation.errors import TookTooLong, UsedTooMuch
+from muster_agent.isolation.errors import Cut, TookTooLong, UsedTooMuch
 from muster_agent.isolation.frames import Garbage, read_frame
 from muster_agent.isolation.messages import (
     Notes,
@@ -29,7 +29,6 @@ from muster_agent.isolation.messages import (
 )
 from muster_agent.isolation.prints import Prints
 from muster_bus.background import repeated
-from muster_protocol.errors import Retryable
 
 log = logging.getLogger("muster.worker")
 
@@ -110,7 +109,9 @@ class Process:
                 await self._writer.drain()
                 return await self._answer(told)
         except _UNREADABLE:
-            raise await self._lost(run.seconds) from None
+            lost = await self._lost(run.seconds)
+            lost.was_called = True
+            raise lost from None
         finally:
             look.end()
             for prints in self._prints:
@@ -158,7 +159,7 @@ class Process:
                 case Returned() | Raised() as ending:
                     return ending
 
-    async def _lost(self, seconds: float) -> Retryable:
+    async def _lost(self, seconds: float) -> Cut:
         """Why it says no more. The keeper learns of its end a little later, and would not if it were told to end it."""
         with suppress(TimeoutError):
             async with asyncio.timeout(REPORT_SECONDS):

@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from muster_agent.isolation.errors import Cut
 from muster_agent.models.port import ToolCall, ToolOutput, Turn
 from muster_agent.tools.tool import KEYED, Tool, error_text
 from muster_agent.turns import EffectCall, Turns, UnknownOutcome
@@ -37,14 +38,13 @@ class Effects:
         if outcome is not None and not (outcome.is_error and tool.effect == KEYED):
             return ToolOutput(call.id, outcome.text, outcome.is_error)
         if is_begun and outcome is None and tool.effect != KEYED:
-            raise UnknownOutcome(
-                f"the tool {call.name!r} was called, and its worker ended before it could say what came of it; look at "
-                "its receiver whether it has happened; a tool that takes a key may be called again: effect: keyed"
-            )
+            raise UnknownOutcome(_unknown(call, "its worker ended"))
         await self._turns.intend(effect)
         try:
             text = await tool.call(call.arguments, key=effect.key)
         except Exception as raised:
+            if isinstance(raised, Cut) and raised.was_called and tool.effect != KEYED:
+                raise UnknownOutcome(_unknown(call, f"its process was lost ({raised})")) from raised
             await self._turns.settle(effect, ToolOutput(call.id, error_text(cause_of(raised)), is_error=True))
             self._failed_once(tool, same, number)
             raise
@@ -79,3 +79,10 @@ class Effects:
 def same_call(call: ToolCall) -> str:
     """A tool and its arguments, written so that equal calls are equal texts."""
     return f"{call.name}\n{json.dumps(dict(call.arguments), sort_keys=True, default=str)}"
+
+
+def _unknown(call: ToolCall, why: str) -> str:
+    return (
+        f"the tool {call.name!r} was called, and {why} before it could say what came of it; look at its receiver "
+        "whether it has happened; a tool that takes a key may be called again: effect: keyed"
+    )

@@ -17,6 +17,7 @@ from muster_agent.models.choose import choose_model
 from muster_agent.models.claude import Claude
 from muster_agent.models.port import Ask, Price, Reply, Style, ToolCall, ToolOutput, Turn, WorkBrief
 from muster_agent.team.providers import ProviderSpec
+from muster_agent.tools.cannot_do import CANNOT_DO_TOOL
 from muster_agent.tools.tool import tool_of
 from muster_protocol.errors import Misconfigured
 from muster_testing.messages_server import (
@@ -228,3 +229,12 @@ async def test_a_cloud_whose_package_is_missing_says_which():
 def test_a_key_that_is_missing_is_named():
     with pytest.raises(KeyRefused, match="FOUNDRY_KEY"):
         requested("foundry", resource="mine", api_key_env="FOUNDRY_KEY")
+
+
+@pytest.mark.parametrize("can", [True, False])
+async def test_who_has_no_tools_is_offered_none_not_even_the_one_that_every_role_has(can: bool):
+    async with claude(message(text("done")), tools=can) as (model, server):
+        await work(model, WorkBrief("do it"), {"cannot_do": CANNOT_DO_TOOL}, Meter(), ignore)
+
+    (request,) = server.requests
+    assert ("tools" in request) is can

@@ -1,6 +1,7 @@
 """Claude through the Messages API. The only module that imports `anthropic`; it is imported only where it is asked."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from json import JSONDecodeError
 from typing import Any, Self, cast
 
@@ -54,6 +55,7 @@ class Claude:
         return cls(name, source.key, source.spec.base_url, price, source)
 
     async def ask(self, ask: Ask) -> Reply:
+        ask = ask if self._able.tools else replace(ask, tools=())
         request = request_of(ask, self.name, self._schema(ask), caches=self._able.cache)
         try:
             message = await self._message(request, ask.style.wrote if self._able.streaming else None)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import httpx2
@@ -46,6 +47,7 @@ class OpenAI:
         )
 
     async def ask(self, ask: Ask) -> Reply:
+        ask = ask if self._able.tools else replace(ask, tools=())
         create = cast("Any", self._client.chat.completions).create  # the messages are plain mappings
         wrote = ask.style.wrote if self._able.streaming else None
         try:
@@ -79,7 +81,7 @@ class OpenAI:
             "messages": messages_of(ask, binds=binds),
             limit: ask.max_tokens,
         }
-        if ask.tools and self._able.tools:
+        if ask.tools:
             request["tools"] = tools_of(ask)
             if ask.is_last:
                 request["tool_choice"] = "none"

@@ -94,7 +94,9 @@ def is_no_strike(result: Result) -> bool:
 
 
 def is_refined(error: Failure | None, retry: Retry) -> bool:
-    """Whether a model describes the task better before its next attempt."""
+    """Whether a model describes the task better before its next attempt; no words mend a wait for a limit."""
+    if error is not None and error.limited_until is not None:
+        return False
     if retry.refine is not None:
         return retry.refine
     return error is None or POLICIES[error.error_class].refine

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from muster_protocol.fold import TaskPhase
 from muster_protocol.messages import Failure, Progress, Result, ResultStatus
-from muster_protocol.retry import is_retried
+from muster_protocol.plan import Retry
+from muster_protocol.retry import is_refined, is_resumed, is_retried
 from muster_protocol.status import Seen, explain_task
 from muster_protocol.workers.breaker import event_of
 from muster_protocol.workers.held import waits_text
@@ -50,6 +51,12 @@ def test_it_says_nothing_about_its_role() -> None:
     assert is_retried(limited(10), 1)
     assert event_of(limited(1), START, by_owner=False) is None
     assert not is_measured(limited(1))
+
+
+def test_no_model_is_asked_for_better_words_and_its_turns_are_gone_on_with() -> None:
+    assert is_refined(Failure(error_class="resource", message="out of memory"), Retry(refine=True))
+    assert not is_refined(WAITS, Retry(refine=True))
+    assert is_resumed(WAITS)
 
 
 def test_a_task_that_waits_says_for_what_and_how_long() -> None:

@@ -153,3 +153,24 @@ async def test_two_supervisors_agree_within_a_second_and_people_see_it(bus: Bus,
     assert (shown["role"], shown["provider"], shown["state"]) == ("", "default.anthropic", "open")
     first.stop()
     second.stop()
+
+
+@guards(
+    "services/supervisor/muster_supervisor/choosing/breaking.py",
+    'asked = result.model.partition("/")[0]',
+    rule="I4",
+    replace="pass",
+)
+async def test_a_fallback_that_a_worker_asked_for_lack_of_a_key_says_nothing_of_the_first(
+    bus: Bus, tmp_path: Path
+) -> None:
+    breakers = breakers_of(bus, team_in(tmp_path))
+    for _ in range(THRESHOLD):
+        breakers.observe_provider("anthropic", BreakerEvent("failed", AT))
+    fallback = done("lister").model_copy(update={"model": "openai/gpt-5"})
+
+    breakers.observe(fallback, AT + PAUSE_SECONDS + 1, by_owner=False)
+    assert not breakers.of_provider("anthropic").is_closed
+    first = done("lister").model_copy(update={"model": "anthropic/claude-sonnet-5-5"})
+    breakers.observe(first, AT + PAUSE_SECONDS + 1, by_owner=False)
+    assert breakers.of_provider("anthropic").is_closed

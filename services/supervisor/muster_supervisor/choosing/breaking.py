@@ -90,6 +90,8 @@ class Breakers:
         if event is None or role is None:
             return
         asked = self.providers.of_role(role) if model is None else self.providers.of_model(model)
+        if "/" in result.model:  # a worker without the key of the first model asks another one
+            asked = result.model.partition("/")[0]
         away = result.error.provider if result.error is not None and event.what == "failed" else None
         if away is None or not (self._is_known_away(away) or self.providers.spares(role)):
             self._see(role, event)

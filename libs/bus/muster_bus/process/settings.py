@@ -74,8 +74,8 @@ class Settings:
 
     @property
     def keys(self) -> Mapping[str, str]:
-        """The secrets by the names of their variables; of a file, all that it holds."""
-        return dict(reversed(self.secrets))  # a file comes before its lines
+        """The secrets by the names of their variables; `…_FILE` names a file, and holds none itself."""
+        return {name: secret for name, secret in reversed(self.secrets) if not name.upper().endswith("_FILE")}
 
     @property
     def broker_url(self) -> str:

@@ -1,6 +1,7 @@
 """Searches are asked and read in the shapes that the providers document; the key is told to nobody else."""
 
 import json
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,6 +14,7 @@ from muster_agent.team.web import Provider, WebSpec
 from muster_agent.tools.tool import Tool, error_text
 from muster_agent.tools.web.providers import SearchFailed, results_of
 from muster_agent.tools.web.search import web_search_tool
+from muster_bus.process.settings import read_settings
 from tests.web_server import Asked, WebServer, http, serving
 
 KEY = "tell-nobody-0123456789"
@@ -48,6 +50,13 @@ TAVILY: dict[str, Any] = {
     ],
     "response_time": 1.2,
 }
+
+
+def known_to_a_worker(folder: Path) -> dict[str, str]:
+    """What a worker whose key is in a file hands to its roles."""
+    (folder / "key").write_text(f"{KEY}\n")
+    settings = read_settings({"TAVILY_API_KEY_FILE": str(folder / "key")})
+    return {**settings.keys, **settings.model_env}
 
 
 def strict(asked: Asked) -> bytes:
@@ -98,9 +107,9 @@ async def test_brave_is_asked_and_read() -> None:
     assert parse_qs(urlsplit(server.asked[0].path).query)["q"] == ["vm prices & more"]
 
 
-async def test_tavily_is_asked_and_read() -> None:
+async def test_tavily_is_asked_and_read_also_with_a_key_in_a_file(tmp_path: Path) -> None:
     async with serving(strict) as server:
-        text = await tool(server, "tavily", {"TAVILY_API_KEY_FILE": KEY}).call({"query": "vm prices"})
+        text = await tool(server, "tavily", known_to_a_worker(tmp_path)).call({"query": "vm prices"})
 
     assert text == "1. VM prices\nhttps://a.example/1\nAll prices\n\n2. Second\nhttps://b.example/2\nOthers"
     assert json.loads(server.asked[0].body) == {"query": "vm prices", "max_results": 5, "search_depth": "basic"}

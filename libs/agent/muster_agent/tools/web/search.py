@@ -9,6 +9,7 @@ from pydantic import Field
 
 from muster_agent.calling.wire import exchange, message
 from muster_agent.functions import call
+from muster_agent.models.keys import key_in
 from muster_agent.team.web import SearchSpec, WebSpec
 from muster_agent.tools.tool import Tool, tool_of
 from muster_agent.tools.web.bodies import read_body
@@ -20,12 +21,12 @@ _ABOUT = "Search the web; returns results with title, address and a few words. R
 
 
 def web_search_tool(web: WebSpec, search: SearchSpec, keys: Mapping[str, str]) -> Tool:
-    """The tool; `keys` are those that the process knows, by the names of their variables."""
+    """The tool; `keys` are the variables of the process that hold a key, or name a file with one."""
 
     async def web_search(
         query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY, description="a few words to look for")],
     ) -> str:
-        key = keys.get(search.key_name) or keys.get(f"{search.key_name}_FILE", "")
+        key = key_in(keys, search.key_name)
         if not key:
             raise SearchFailed(f"there is no key for {search.provider}: {search.key_name} is not set; do without it")
         return await ask(query, key, web, search)

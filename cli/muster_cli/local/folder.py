@@ -33,13 +33,13 @@ class Address:
     pid: int
 
 
-def command() -> str:
-    """`muster` as this shell can run it: its bare name if it is on the PATH, else where it lies."""
+def command(folder: Path | None = None) -> str:
+    """`muster` as a shell in this folder can run it, or in ours: by its bare name, else by where it lies."""
     beside = Path(sys.executable).parent / "muster"
     found = shutil.which("muster")
     if found is not None and Path(found).resolve() == beside.resolve():
         return "muster"
-    here = Path.cwd()
+    here = folder or Path.cwd()
     return str(beside.relative_to(here)) if beside.is_relative_to(here) else str(beside)
 
 

@@ -59,7 +59,7 @@ def _write(folder: Path, name: str) -> list[str]:
 
 
 def _next_steps(folder: Path) -> list[str]:
-    muster = command()
+    muster = command(folder.resolve())
     enter = [f"  cd {shlex.quote(str(folder))}"] if folder.resolve() != Path.cwd() else []
     return [
         "Next:",

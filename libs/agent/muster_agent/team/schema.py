@@ -69,6 +69,8 @@ def _check_tool_name(tool: str) -> str:
 
 def _tool_use(tool: object) -> object:
     """A tool that is named alone, as the mapping that it stands for."""
+    if isinstance(tool, ToolUse):
+        return tool
     if isinstance(tool, dict):
         said = cast("dict[str, object]", tool)
         return {**said, "use": _check_tool_name(name)} if isinstance(name := said.get("use"), str) else said

@@ -90,7 +90,7 @@ def test_credentials_that_are_not_there_are_one_line_that_names_them(start: Star
     missing = str(tmp_path / "missing")
     process = start("muster_coordinator", MUSTER_NATS_USER_FILE=missing)
 
-    assert process.wait(LIMIT_SECONDS) == 2
+    assert process.wait(LIMIT_SECONDS) == 2, _log(tmp_path, "muster_coordinator")
     *before, last = _log(tmp_path, "muster_coordinator").splitlines()
     assert last == f"muster: MUSTER_NATS_USER_FILE: cannot read {missing}: No such file or directory"
     assert [line for line in before if "connecting to" not in line] == []

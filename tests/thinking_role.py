@@ -6,7 +6,8 @@ from typing import Any
 
 from muster_testing.roles import folder_of_test
 
-THINKER = '  - {name: thinker, model: offline, tools: [{use: "tests.thinking_role:%s", env: [MUSTER_TEST_FOLDER]}]}\n'  # more roles of the harness's team
+# More roles of the harness's team.
+THINKER = '  - {name: thinker, model: offline, tools: [{use: "tests.thinking_role:%s", env: [MUSTER_TEST_FOLDER]}]}\n'
 
 
 def look_up(words: str) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from muster_protocol.fold.state import Entry
 from muster_protocol.messages import AnswerStatus, PlanRecorded, Result
 from tests.chaos.doubles import executions, invented, missed
 from tests.chaos.evidence import Evidence, Log
@@ -140,7 +141,8 @@ class Checker:
             yield Violation("I2 one plan", log.request_id, f"{len(log.plans)} plans of a valid term")
         if len(log.answers) > 1 and log.request_id not in self._ledger.sent:
             yield Violation("I2 one answer", log.request_id, f"{len(log.answers)} answers of a valid term")
-        copies = Counter(_finish_of(entry.body) for entry in log.entries if isinstance(entry.body, Result))
+        finishes = [_finish_of(entry, entry.body) for entry in log.entries if isinstance(entry.body, Result)]
+        copies = Counter(finishes)
         for message_id, count in copies.items():
             if count > 1:
                 yield Violation("I2 one result", log.request_id, f"{message_id} was stored {count} times")
@@ -245,7 +247,11 @@ def _not_in_output(log: Log, table: Mapping[str, str]) -> list[str]:
     return sorted(done - used - shown.keys())
 
 
-def _finish_of(result: Result) -> str:
-    """Which worker finished which attempt at which delivery: stored once, whatever was lost meanwhile."""
+def _finish_of(entry: Entry, result: Result) -> str:
+    """Who finished which attempt at which delivery: stored once, whatever was lost meanwhile.
+
+    An owner that was paused may write under the term that it had; the fold reads past that.
+    """
+    who = result.worker or f"its owner under term {entry.term}"
     of_message = f" of message {result.task_sequence}" if result.task_sequence else ""
-    return f"{result.attempt_id} by {result.worker or 'its owner'} at delivery {result.delivery}{of_message}"
+    return f"{result.attempt_id} by {who} at delivery {result.delivery}{of_message}"

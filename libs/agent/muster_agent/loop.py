@@ -65,7 +65,7 @@ USUAL = Bounds()
 
 
 @dataclass(frozen=True, slots=True)
-class _Bench:
+class _Resources:
     """What the calls of one attempt use."""
 
     tools: Mapping[str, Tool]
@@ -94,31 +94,31 @@ async def work(
     """
     ask = Ask(brief, tools=tuple(tool.spec for tool in tools.values()), max_tokens=bounds.max_tokens)
     is_stored = model.is_llm or any(tool.effect is not None for tool in tools.values())
-    bench = _Bench(tools, meter, tool_used, meter.turns if is_stored else UNSTORED)
+    resources = _Resources(tools, meter, tool_used, meter.turns if is_stored else UNSTORED)
     while True:
         try:
-            return await _work(model, ask, bench, bounds)
+            return await _work(model, ask, resources, bounds)
         except Moved:  # somebody had the task before us: go on there
             continue
 
 
-async def _work(model: Model, ask: Ask, bench: _Bench, bounds: Bounds) -> str:
-    meter, turns = bench.meter, bench.turns
+async def _work(model: Model, ask: Ask, resources: _Resources, bounds: Bounds) -> str:
+    meter, turns = resources.meter, resources.turns
     past = await turns.past(ask, model)
     if past.before is not None:
         meter.usage, meter.before, meter.tool_calls = past.usage, past.before, [*past.tool_calls]
     ask, reply = replace(ask, transcript=past.turns), past.reply
-    effects = Effects(turns, bench.tools, past.turns)
-    await add_again(past.turns, bench.tools, bench.again)
+    effects = Effects(turns, resources.tools, past.turns)
+    await add_again(past.turns, resources.tools, resources.again)
     if reply is not None and reply.tool_calls:
         await turns.begin()
     for turn in range(len(past.turns) + 1, bounds.max_turns + 1):
         ask = replace(ask, is_last=turn == bounds.max_turns, left=bounds.left(turn, meter))
-        reply = reply or await _asked(model, compacted(ask, bounds.context_tokens, bench.acting), meter, turns)
+        reply = reply or await _asked(model, compacted(ask, bounds.context_tokens, resources.acting), meter, turns)
         if not require_complete(reply).tool_calls:
             return reply.text
         if not ask.is_last:
-            ask = ask.after(await _turn(reply, bench, effects))
+            ask = ask.after(await _turn(reply, resources, effects))
         reply = None
     raise Unfinished(
         f"no answer after {bounds.max_turns} turns of tool calls; raise the role's max_turns, or split the task"
@@ -156,23 +156,23 @@ async def _unasked(turns: Turns) -> None:
             await turns.unanswered()
 
 
-async def _turn(reply: Reply, bench: _Bench, effects: Effects) -> Turn:
+async def _turn(reply: Reply, resources: _Resources, effects: Effects) -> Turn:
     """Run all tool calls of one reply at the same time; their outputs have the order of the calls.
 
     What ends the task comes first: beside it others would be cut off, and nobody knew what came of their effects.
     """
-    before = len(bench.meter.tool_calls)
+    before = len(resources.meter.tool_calls)
     calls = dict(enumerate(reply.tool_calls))
-    outputs = {n: await _use(call, bench, effects) for n, call in calls.items() if call.name == CANNOT_DO}
+    outputs = {n: await _use(call, resources, effects) for n, call in calls.items() if call.name == CANNOT_DO}
     async with asyncio.TaskGroup() as group:
-        running = {n: group.create_task(_use(calls[n], bench, effects)) for n in calls if n not in outputs}
+        running = {n: group.create_task(_use(calls[n], resources, effects)) for n in calls if n not in outputs}
     outputs |= {n: task.result() for n, task in running.items()}
     turn = Turn(reply, tuple(outputs[n] for n in calls))
-    bench.turns.ran(turn.outputs, bench.meter.tool_calls[before:])
+    resources.turns.ran(turn.outputs, resources.meter.tool_calls[before:])
     return turn
 
 
-async def _use(call: ToolCall, bench: _Bench, effects: Effects) -> ToolOutput:
+async def _use(call: ToolCall, resources: _Resources, effects: Effects) -> ToolOutput:
     """Run one tool call; an error becomes its output, so that the model can try something else."""
     started = time.monotonic()
     error: str | None = None
@@ -180,7 +180,7 @@ async def _use(call: ToolCall, bench: _Bench, effects: Effects) -> ToolOutput:
     error_class: str | None = None
     with execute_tool(call) as span:
         try:
-            text, error = await _called(call, bench, effects)
+            text, error = await _called(call, resources, effects)
             error_class = None if error is None else "logic"
         except (CannotDo, Overtaken, UnknownOutcome):
             raise  # no model can do anything about it
@@ -192,20 +192,20 @@ async def _use(call: ToolCall, bench: _Bench, effects: Effects) -> ToolOutput:
     seconds = time.monotonic() - started
     # The place is for people; the model has no use for it.
     seen = None if error is None else f"{error[: MAX_CONTENT - len(place)]}{place}"
-    _record(call, text, seen, error_class, (started, seconds), bench.meter)
-    bench.tool_used(call.name, seconds, seen, error_class)
+    _record(call, text, seen, error_class, (started, seconds), resources.meter)
+    resources.tool_used(call.name, seconds, seen, error_class)
     return ToolOutput(call.id, text, is_error=error is not None)
 
 
-async def _called(call: ToolCall, bench: _Bench, effects: Effects) -> tuple[str, str | None]:
+async def _called(call: ToolCall, resources: _Resources, effects: Effects) -> tuple[str, str | None]:
     """What a call gives, and the same once more if it is an error."""
-    tools = bench.tools
+    tools = resources.tools
     if (tool := tools.get(call.name)) is None:
         text = f"unknown tool {call.name!r}; your tools: {', '.join(tools) or 'none'}"
         return text, text
     if tool.effect is None:
         return await tool.call(call.arguments), None
-    with bench.meter.acting(is_known_again=tool.effect == KEYED):
+    with resources.meter.acting(is_known_again=tool.effect == KEYED):
         outcome = await effects.call(tool, call)
     return outcome.text, outcome.text if outcome.is_error else None
 

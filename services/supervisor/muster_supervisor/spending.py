@@ -14,7 +14,8 @@ from typing import Literal
 from muster_agent.budget import Limit, Meter, estimated_tokens, within_budget
 from muster_agent.errors import ModelAway
 from muster_agent.limiting.waiter import Caller, Waiting
-from muster_agent.models.port import Ask, Model, Price, Reply
+from muster_agent.models.port import Ask, Model, Reply
+from muster_agent.models.wrapped import Wrapped
 from muster_protocol.fold import Left
 from muster_protocol.fold.budget import left_for
 from muster_protocol.messages import Budget, Reserved, Usage
@@ -24,35 +25,15 @@ from muster_supervisor.owner import Owner
 log = logging.getLogger("muster.supervisor")
 
 
-class Paying:
+class Paying(Wrapped):
     """A model that is asked for one purpose of an owner."""
 
     def __init__(self, owner: Owner, model: Model, purpose: str, meter: Meter) -> None:
+        super().__init__(model)
         self._owner = owner
-        self._model = model
         self._purpose = purpose
         self._meter = meter
         self._waits_for = ""
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def notice(self) -> str:
-        return self._model.notice
-
-    @property
-    def is_llm(self) -> bool:
-        return self._model.is_llm
-
-    @property
-    def provider(self) -> str:
-        return self._model.provider
-
-    @property
-    def price(self) -> Price | None:
-        return self._model.price
 
     @property
     def usage(self) -> Usage:

@@ -32,7 +32,7 @@ def adding(number: int) -> ToolCall:
     return ToolCall(f"c{number}", "add_task", {"description": f"part {number}", "tag": "writer"})
 
 
-@guards(LOOP, "    await add_again(past.turns, bench.tools, bench.again)\n", rule="I9")
+@guards(LOOP, "    await add_again(past.turns, resources.tools, resources.again)\n", rule="I9")
 async def test_who_takes_a_task_over_adds_the_tasks_that_were_added_before():
     added: list[str] = []
 

@@ -5,40 +5,21 @@ from muster_agent.errors import RateLimited
 from muster_agent.limiting.gate import Gate
 from muster_agent.limiting.headers import Said, listening
 from muster_agent.limiting.waiter import Caller, Permit, Waiting
-from muster_agent.models.port import Ask, Model, Price, Reply
+from muster_agent.models.port import Ask, Model, Reply
+from muster_agent.models.wrapped import Wrapped
 from muster_bus.tracing import names
 from muster_bus.tracing.tracing import event
 
 NOTED_SECONDS = 0.05  # less is no wait that anybody would ask about
 
 
-class Limited:
+class Limited(Wrapped):
     """A model, asked on behalf of a caller."""
 
     def __init__(self, model: Model, gate: Gate, caller: Caller) -> None:
-        self._model = model
+        super().__init__(model)
         self._gate = gate
         self._caller = caller
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def notice(self) -> str:
-        return self._model.notice
-
-    @property
-    def is_llm(self) -> bool:
-        return self._model.is_llm
-
-    @property
-    def provider(self) -> str:
-        return self._model.provider
-
-    @property
-    def price(self) -> Price | None:
-        return self._model.price
 
     async def ask(self, ask: Ask) -> Reply:
         """The reply. A call that the provider refuses as one too many is made again when all may ask again."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from muster_agent.budget import Meter
 from muster_agent.functions import Context
-from muster_agent.models.port import Ask, Model, Price, Reply
+from muster_agent.models.port import Ask, Model, Reply
+from muster_agent.models.wrapped import Wrapped
 from muster_agent.team.schema import Role, Team
 from muster_agent.turns import Unstored
 from muster_protocol.errors import cause_of
@@ -44,31 +45,12 @@ class Trial:
         return self.outcome.output
 
 
-class Overheard:
+class Overheard(Wrapped):
     """A model whose asks and replies are kept."""
 
     def __init__(self, model: Model, asked: list[Asked]) -> None:
-        self._model, self._asked = model, asked
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def notice(self) -> str:
-        return self._model.notice
-
-    @property
-    def is_llm(self) -> bool:
-        return self._model.is_llm
-
-    @property
-    def provider(self) -> str:
-        return self._model.provider
-
-    @property
-    def price(self) -> Price | None:
-        return self._model.price
+        super().__init__(model)
+        self._asked = asked
 
     async def ask(self, ask: Ask) -> Reply:
         began = time.monotonic()
